@@ -1,0 +1,188 @@
+import type { Database } from "better-sqlite3";
+import { ServiceError } from "../../domain/errors.ts";
+
+/** Writes one after another, several to a commit. */
+export interface Writer {
+  /**
+   * Runs `work` in a transaction, in a savepoint of its own, and resolves after the commit. All
+   * writes that arrive in one turn of the event loop share one commit. Work that throws is undone
+   * alone and rejects with what it threw; UNAVAILABLE when the store is locked, full or failing.
+   * `work` must be synchronous and must not write through the writer itself.
+   */
+  write<T>(work: () => T): Promise<T>;
+  /** False once the file has failed for good; then every write is refused. */
+  isWritable(): boolean;
+  /** Commits what waits, then refuses. */
+  close(): Promise<void>;
+}
+
+interface Job {
+  readonly work: () => unknown;
+  readonly resolve: (value: never) => void;
+  readonly reject: (cause: unknown) => void;
+}
+
+type Verdict = { readonly value: unknown } | { readonly cause: unknown };
+
+const groupSizeMax = 256;
+const groupMs = 5;
+const waitingMax = 20_000;
+const busyRetryMs = 10;
+const busyGiveUpMs = 5_000;
+/** The file is broken: no write can be trusted any more. */
+const fatalCodes = /^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY)/;
+const outsideCodes = /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|BUSY|LOCKED|NOMEM|CANTOPEN)/;
+
+export function createWriter(db: Database): Writer {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  const savepoint = db.prepare("SAVEPOINT job");
+  const release = db.prepare("RELEASE job");
+  const undo = db.prepare("ROLLBACK TO job");
+
+  const waiting: Job[] = [];
+  let scheduled = false;
+  let flushing = false;
+  let closed = false;
+  let failed = false;
+  let busySince: number | undefined;
+  let drained: (() => void) | undefined;
+
+  function write<T>(work: () => T): Promise<T> {
+    if (flushing) throw new Error("a write inside a write");
+    if (closed || failed) return Promise.reject(unavailable("The store is closed"));
+    if (waiting.length >= waitingMax) return Promise.reject(unavailable("Too many writes wait"));
+    return new Promise<T>((resolve, reject) => {
+      waiting.push({ work, resolve, reject });
+      if (!scheduled) schedule();
+    });
+  }
+
+  function schedule(pauseMs = 0): void {
+    scheduled = true;
+    if (pauseMs === 0) setImmediate(flush);
+    else setTimeout(flush, pauseMs);
+  }
+
+  function flush(): void {
+    scheduled = false;
+    if (waiting.length > 0 && start()) runGroup();
+    if (waiting.length > 0 && !scheduled) schedule();
+    if (waiting.length === 0) drained?.();
+  }
+
+  /** Begins the transaction; on a foreign lock tries again from a timer, for a while. */
+  function start(): boolean {
+    try {
+      begin.run();
+      busySince = undefined;
+      return true;
+    } catch (cause) {
+      const now = performance.now();
+      busySince ??= now;
+      if (codeOf(cause).startsWith("SQLITE_BUSY") && now - busySince < busyGiveUpMs) {
+        schedule(busyRetryMs);
+        return false;
+      }
+      busySince = undefined;
+      failAll(waiting.splice(0), cause);
+      return false;
+    }
+  }
+
+  function runGroup(): void {
+    const jobs: Job[] = [];
+    const verdicts: Verdict[] = [];
+    const began = performance.now();
+    flushing = true;
+    try {
+      while (jobs.length < groupSizeMax && performance.now() - began < groupMs) {
+        const job = waiting.shift();
+        if (job === undefined) break;
+        jobs.push(job);
+        verdicts.push(runJob(job));
+        if (!db.inTransaction) break;
+      }
+    } finally {
+      flushing = false;
+    }
+    settle(jobs, verdicts);
+  }
+
+  function runJob({ work }: Job): Verdict {
+    try {
+      savepoint.run();
+      const value = work();
+      if (value instanceof Promise) throw new TypeError("a write must be synchronous");
+      release.run();
+      return { value };
+    } catch (cause) {
+      if (db.inTransaction) {
+        undo.run();
+        release.run();
+      }
+      return { cause: translate(cause) };
+    }
+  }
+
+  /** Commits, and only then answers. SQLite itself may have rolled the whole group back. */
+  function settle(jobs: readonly Job[], verdicts: readonly Verdict[]): void {
+    let groupCause: unknown;
+    try {
+      if (!db.inTransaction) throw lastCause(verdicts);
+      commit.run();
+    } catch (cause) {
+      groupCause = cause;
+      if (db.inTransaction) rollback.run();
+    }
+    for (const [i, job] of jobs.entries()) {
+      const verdict = verdicts[i];
+      if (verdict !== undefined && "cause" in verdict) job.reject(verdict.cause);
+      else if (groupCause !== undefined) job.reject(unavailable("The commit failed", groupCause));
+      else job.resolve(verdict?.value as never);
+    }
+    if (groupCause !== undefined) noteFailure(groupCause);
+  }
+
+  function noteFailure(cause: unknown): void {
+    const origin = cause instanceof ServiceError ? cause.facts.cause : cause;
+    if (!fatalCodes.test(codeOf(origin))) return;
+    failed = true;
+    failAll(waiting.splice(0), origin);
+  }
+
+  function failAll(jobs: readonly Job[], cause: unknown): void {
+    for (const job of jobs) job.reject(unavailable("The store cannot be written now", cause));
+  }
+
+  function close(): Promise<void> {
+    closed = true;
+    if (waiting.length === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      drained = resolve;
+    });
+  }
+
+  return { write, isWritable: () => !closed && !failed, close };
+}
+
+function lastCause(verdicts: readonly Verdict[]): unknown {
+  const last = verdicts.at(-1);
+  return last !== undefined && "cause" in last ? last.cause : new Error("no transaction");
+}
+
+/** A failure of the file is UNAVAILABLE; anything else stays what it is. */
+function translate(cause: unknown): unknown {
+  return outsideCodes.test(codeOf(cause))
+    ? unavailable("The store cannot be written now", cause)
+    : cause;
+}
+
+function unavailable(message: string, cause?: unknown): ServiceError {
+  return new ServiceError("UNAVAILABLE", message, { retryAfterMs: 1000, cause });
+}
+
+function codeOf(cause: unknown): string {
+  return cause instanceof Error && "code" in cause ? String(cause.code) : "";
+}
