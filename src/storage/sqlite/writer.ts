@@ -10,6 +10,11 @@ export interface Writer {
    * `work` must be synchronous and must not write through the writer itself.
    */
   write<T>(work: () => T): Promise<T>;
+  /**
+   * Runs `work` between two commits: it sees what is durable, in one snapshot. UNAVAILABLE when the
+   * store is locked, failing or closed.
+   */
+  read<T>(work: () => T): Promise<T>;
   /** False once the file has failed for good; then every write is refused. */
   isWritable(): boolean;
   /** Commits what waits, then refuses. */
@@ -57,6 +62,15 @@ export function createWriter(db: Database): Writer {
       waiting.push({ work, resolve, reject });
       if (!scheduled) schedule();
     });
+  }
+
+  async function read<T>(work: () => T): Promise<T> {
+    if (!db.open) throw unavailable("The store is closed");
+    try {
+      return work();
+    } catch (cause) {
+      throw translate(cause);
+    }
   }
 
   function schedule(pauseMs = 0): void {
@@ -164,7 +178,7 @@ export function createWriter(db: Database): Writer {
     });
   }
 
-  return { write, isWritable: () => !closed && !failed, close };
+  return { write, read, isWritable: () => !closed && !failed, close };
 }
 
 function lastCause(verdicts: readonly Verdict[]): unknown {

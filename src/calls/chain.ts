@@ -1,0 +1,282 @@
+import type { DescMethod, DescService, Message, MessageInitShape } from "@bufbuild/protobuf";
+import { type FieldViolation, ServiceError } from "../domain/errors.ts";
+import type { Group } from "../domain/groups.ts";
+import { spans } from "../domain/limits.ts";
+import type { Call, Handlers, Outcome } from "../services/call.ts";
+import { type Authenticate, type Caller, isForgery, requireGroup } from "./auth/authenticate.ts";
+import { type Departure, departureError, untilLeft } from "./leaving.ts";
+import { describeFault, type Log } from "./log.ts";
+import type { RateCounters, RateState } from "./rate-limits.ts";
+import { rpcGroups } from "./rpc-groups.ts";
+import type { Validate } from "./validate.ts";
+
+/** A call as a door hands it over, before anything of it is believed. */
+export interface WireCall extends Departure {
+  readonly method: DescMethod;
+  readonly door: string;
+  /** Of the peer, or of whom a trusted proxy speaks for. */
+  readonly address: string;
+  /** A header or metadata entry, by its lower-case name. */
+  metadata(name: string): string | undefined;
+  /** Reads and decodes the body: asked for once the caller is known and within its limits. */
+  readMessage(): Promise<Message>;
+  answerHeader(name: string, value: string): void;
+  /** Ends the stream on the wire at once: its reader does not read. */
+  drop(): void;
+  /** What `readMessage` found wrong and left out of the message. */
+  readonly problems?: readonly FieldViolation[];
+}
+
+export interface Answer {
+  readonly message: MessageInitShape<DescMethod["output"]>;
+  readonly outcome: Outcome;
+}
+
+/**
+ * What every call passes, once, whichever door it came through: log, map errors, authenticate,
+ * rate limit, validate, handler. Throws nothing but ServiceError.
+ */
+export interface Chain {
+  unary(wire: WireCall): Promise<Answer>;
+  /** Resolves when the stream may begin. */
+  stream(wire: WireCall): Promise<AsyncIterable<Answer["message"]>>;
+}
+
+export interface ChainParts {
+  readonly services: readonly Service[];
+  readonly authenticate: Authenticate;
+  readonly rates: RateCounters;
+  /** By address: tokens whose signature was refused. */
+  readonly forgeries: RateCounters;
+  readonly validate: Validate;
+  readonly log: Log;
+  readonly logSuccesses: boolean;
+  /** A sign of life of a caller's agent. */
+  seen(owner: string, agentId: string): void;
+  onTokenEnd(caller: Caller, tell: (reason: "expired" | "revoked") => void): Disposable;
+  newRequestId(): string;
+  readonly stopping: AbortSignal;
+}
+
+/** A service of the contract with its handlers. */
+export interface Service {
+  readonly service: DescService;
+  readonly handlers: Readonly<Record<string, LooseHandler>>;
+}
+
+type LooseHandler = (request: never, call: Call) => unknown;
+
+/** Ties handlers to their service: a forgotten or wrong one does not compile. */
+export function service<S extends DescService>(desc: S, handlers: Handlers<S>): Service {
+  return { service: desc, handlers: handlers as Service["handlers"] };
+}
+
+/** One call on its way: what its log line needs. */
+interface Journey {
+  readonly wire: WireCall;
+  readonly requestId: string;
+  readonly beganMs: number;
+  readonly outcome: Outcome;
+  caller?: Caller;
+}
+
+const slowMs = 1000;
+const bodyMs = 30_000;
+
+export function createChain(parts: ChainParts): Chain {
+  const routes = routesOf(parts.services);
+  const begin = (wire: WireCall): Journey => ({
+    wire,
+    requestId: parts.newRequestId(),
+    beganMs: performance.now(),
+    outcome: { waitedMs: 0 },
+  });
+  return {
+    async unary(wire) {
+      const journey = begin(wire);
+      try {
+        const { handle, request, call } = await admit(parts, { routes, journey });
+        const message = await untilLeft(wire, handle(request as never, call) as Promise<Message>);
+        logSuccess(parts, journey);
+        return { message, outcome: journey.outcome };
+      } catch (cause) {
+        throw mapError(parts, journey, cause);
+      }
+    },
+
+    async stream(wire) {
+      const journey = begin(wire);
+      try {
+        const { handle, request, call } = await admit(parts, { routes, journey });
+        const messages = handle(request as never, call) as AsyncIterable<Message>;
+        return guard(parts, journey, messages);
+      } catch (cause) {
+        throw mapError(parts, journey, cause);
+      }
+    },
+  };
+}
+
+interface Route {
+  readonly group: Group;
+  readonly handle: LooseHandler;
+}
+
+function routesOf(services: readonly Service[]): ReadonlyMap<DescMethod, Route> {
+  const routes = new Map<DescMethod, Route>();
+  for (const { service: desc, handlers } of services) {
+    for (const method of desc.methods) {
+      const group = rpcGroups.get(method);
+      const handle = handlers[method.localName];
+      if (group === undefined || handle === undefined) throw new Error(`no route: ${method.name}`);
+      routes.set(method, { group, handle });
+    }
+  }
+  return routes;
+}
+
+/** Authenticate, limit, validate: what comes before the handler. */
+async function admit(
+  parts: ChainParts,
+  { routes, journey }: { routes: ReadonlyMap<DescMethod, Route>; journey: Journey },
+) {
+  const { wire } = journey;
+  const route = routes.get(wire.method);
+  if (route === undefined) throw new ServiceError("ROUTE_NOT_FOUND", "No such rpc");
+  if (parts.stopping.aborted) throw stopping();
+  const caller = await identify(parts, wire);
+  journey.caller = caller;
+  await parts.rates.take(route.group, caller.owner, (state) => tellRate(wire, state));
+  requireGroup(caller, route.group);
+  const request = await untilLeft(bodyDeparture(wire), wire.readMessage());
+  parts.validate(wire.method.input, request, wire.problems);
+  return { handle: route.handle, request, call: toCall(parts, journey, caller) };
+}
+
+async function identify(parts: ChainParts, wire: WireCall): Promise<Caller> {
+  try {
+    const caller = await parts.authenticate({
+      authorization: wire.metadata("authorization"),
+      agentId: wire.metadata("x-agent-id"),
+    });
+    parts.seen(caller.owner, caller.agentId);
+    return caller;
+  } catch (cause) {
+    if (isForgery(cause)) await parts.forgeries.take("auth", wire.address);
+    throw cause;
+  }
+}
+
+/** A body must arrive in time even when its caller has set no deadline. */
+function bodyDeparture({ signal, deadlineMs }: Departure): Departure {
+  const lastMs = performance.now() + bodyMs;
+  return { signal, deadlineMs: Math.min(deadlineMs ?? lastMs, lastMs) };
+}
+
+function tellRate(wire: WireCall, { limit, remaining, resetSeconds }: RateState): void {
+  wire.answerHeader("x-ratelimit-limit", String(limit));
+  wire.answerHeader("x-ratelimit-remaining", String(remaining));
+  wire.answerHeader("x-ratelimit-reset", String(resetSeconds));
+}
+
+function toCall(parts: ChainParts, { wire, outcome }: Journey, caller: Caller): Call {
+  const { boundAgentId } = caller.identity;
+  return {
+    owner: caller.owner,
+    agentId: caller.agentId,
+    signal: wire.signal,
+    timeLeftMs: () =>
+      wire.deadlineMs === undefined ? undefined : wire.deadlineMs - performance.now(),
+    idempotencyKey: wire.metadata("idempotency-key") ?? "",
+    requireGroup: (group) => requireGroup(caller, group),
+    requireAgent(agentId) {
+      if (boundAgentId === "" || boundAgentId === agentId) return;
+      throw new ServiceError("FORBIDDEN", `This token is bound to agent ${boundAgentId}`);
+    },
+    onTokenEnd: (tell) => parts.onTokenEnd(caller, tell),
+    outcome,
+  };
+}
+
+/**
+ * A stream fails after it was handed over, so its messages need the same net. A reader that takes
+ * nothing for 30 s is let go.
+ */
+async function* guard(
+  parts: ChainParts,
+  journey: Journey,
+  messages: AsyncIterable<Message>,
+): AsyncGenerator<Message> {
+  try {
+    for await (const message of messages) {
+      using reader = stallClock(journey.wire);
+      yield message;
+      if (reader.hasStalled) throw slowConsumer();
+      if (journey.wire.signal.aborted) throw departureError(journey.wire);
+    }
+    logSuccess(parts, journey);
+  } catch (cause) {
+    throw mapError(parts, journey, cause);
+  }
+}
+
+/** Drops the stream when its reader does not take a message in time. */
+function stallClock(wire: WireCall): Disposable & { readonly hasStalled: boolean } {
+  let hasStalled = false;
+  const timer = setTimeout(() => {
+    hasStalled = true;
+    wire.drop();
+  }, spans.streamStallMs);
+  return {
+    get hasStalled() {
+      return hasStalled;
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
+
+function slowConsumer(): ServiceError {
+  return new ServiceError("SLOW_CONSUMER", "The stream stood still: nothing was read for 30 s");
+}
+
+/** Makes a ServiceError of anything, and logs it. */
+function mapError(parts: ChainParts, journey: Journey, cause: unknown): ServiceError {
+  const { requestId } = journey;
+  const error = cause instanceof ServiceError ? cause : internalError(requestId, cause);
+  const isFault = error.reason === "INTERNAL_ERROR" || error.reason === "UNAVAILABLE";
+  parts.log(isFault ? "error" : "info", error.reason, {
+    ...lineOf(journey),
+    reason: error.reason,
+    ...(error.reason === "INTERNAL_ERROR" ? { errorId: requestId } : {}),
+    ...(isFault && error.facts.cause !== undefined
+      ? { fault: describeFault(error.facts.cause) }
+      : {}),
+  });
+  return error;
+}
+
+/** An unknown error: its own text never reaches a client. */
+export function internalError(errorId: string, cause: unknown): ServiceError {
+  return new ServiceError("INTERNAL_ERROR", "Internal error", { details: { errorId }, cause });
+}
+
+function logSuccess(parts: ChainParts, journey: Journey): void {
+  const isUnary = journey.wire.method.methodKind === "unary";
+  const ms = performance.now() - journey.beganMs - journey.outcome.waitedMs;
+  if (isUnary && ms > slowMs) parts.log("warn", "slow call", lineOf(journey));
+  else if (parts.logSuccesses) parts.log("info", "ok", lineOf(journey));
+}
+
+function lineOf({ wire, requestId, beganMs, caller }: Journey) {
+  return {
+    rpc: wire.method.name,
+    door: wire.door,
+    durationMs: Math.round(performance.now() - beganMs),
+    requestId,
+    ...(caller === undefined ? {} : { owner: caller.owner, agent: caller.agentId }),
+  };
+}
+
+function stopping(): ServiceError {
+  return new ServiceError("UNAVAILABLE", "The server is stopping", { retryAfterMs: 1000 });
+}

@@ -1,0 +1,172 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import type { Answer, Chain, WireCall } from "../calls/chain.ts";
+import { toConnectError } from "../calls/connect-error.ts";
+import { ServiceError } from "../domain/errors.ts";
+import { limits } from "../domain/limits.ts";
+import { withReasons } from "./connect-wire.ts";
+import { requestTooLarge } from "./request-size.ts";
+
+type NodeRequest = IncomingMessage | Http2ServerRequest;
+type NodeResponse = ServerResponse | Http2ServerResponse;
+
+export interface ConnectDoorParts {
+  readonly chain: Chain;
+  readonly services: readonly DescService[];
+  addressOf(request: NodeRequest): string;
+}
+
+/** Serves a request when its path is an rpc; tells whether it was. */
+export type ConnectDoor = (request: NodeRequest, response: NodeResponse) => boolean;
+
+const callKey = createContextKey<ConnectCall | undefined>(undefined);
+const peerKey = createContextKey<{ address: string; drop(): void } | undefined>(undefined);
+
+/** gRPC, gRPC-Web and Connect through the Connect adapter: its gate runs before it reads a body. */
+export function createConnectDoor({ chain, services, addressOf }: ConnectDoorParts): ConnectDoor {
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    readMaxBytes: limits.requestBytesMax,
+    requestGate: (context) => {
+      const call = new ConnectCall(context);
+      context.values.set(callKey, call);
+      return call.begin(chain);
+    },
+  });
+  for (const { methods } of services) for (const method of methods) serve(router, method);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  return (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const handle = handlers.get(path);
+    if (handle === undefined) return false;
+    const values = createContextValues();
+    const drop = () => response.destroy();
+    values.set(peerKey, { address: addressOf(request), drop });
+    const asked = universalRequestFromNodeRequest(request, response, undefined, values);
+    closeUnread(request, response);
+    handle(asked)
+      .then((answer) => universalResponseToNodeResponse(withReasons(answer), response))
+      // What is left to fail here is the wire itself: the caller has gone.
+      .catch(drop);
+    return true;
+  };
+}
+
+/** One method on the router: it hands the body to the call that the gate began. */
+function serve(router: ConnectRouter, method: DescMethod): void {
+  const desc = method as DescMethod & { methodKind: "unary" };
+  const implementation = (message: Message, context: HandlerContext) => {
+    const call = context.values.get(callKey);
+    if (call === undefined) throw new ConnectError("no gate", Code.Internal);
+    return call.answer(message);
+  };
+  router.rpc(desc as never, implementation as never);
+}
+
+class ConnectCall implements WireCall {
+  readonly method: DescMethod;
+  readonly door: string;
+  readonly address: string;
+  readonly deadlineMs: number | undefined;
+  readonly #context: HandlerContext;
+  readonly #body = Promise.withResolvers<Message>();
+  readonly #wantsBody = Promise.withResolvers<void>();
+  #answer: Promise<Answer> | undefined;
+  #stream: Promise<AsyncIterable<Answer["message"]>> | undefined;
+
+  constructor(context: HandlerContext) {
+    this.#context = context;
+    this.method = context.method;
+    this.door = context.protocolName;
+    this.address = context.values.get(peerKey)?.address ?? "";
+    const leftMs = context.timeoutMs();
+    this.deadlineMs = leftMs === undefined ? undefined : performance.now() + leftMs;
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+
+  metadata(name: string): string | undefined {
+    return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  answerHeader(name: string, value: string): void {
+    this.#context.responseHeader.set(name, value);
+  }
+
+  drop(): void {
+    this.#context.values.get(peerKey)?.drop();
+  }
+
+  readMessage(): Promise<Message> {
+    const length = Number(this.metadata("content-length") ?? 0);
+    if (length > limits.requestBytesMax + envelopeBytes) throw requestTooLarge();
+    this.#wantsBody.resolve();
+    return this.#body.promise;
+  }
+
+  /** Runs the chain as far as it goes without the body; rejects when it refuses the call. */
+  async begin(chain: Chain): Promise<void> {
+    const isUnary = this.method.methodKind === "unary";
+    if (isUnary) this.#answer = chain.unary(this);
+    else this.#stream = chain.stream(this);
+    const work: Promise<unknown> | undefined = this.#answer ?? this.#stream;
+    // Refused later, it rejects where the handler awaits it; if the body is bad, nowhere.
+    work?.catch(() => {});
+    await Promise.race([this.#wantsBody.promise, work]).catch(raise);
+  }
+
+  answer(message: Message): Promise<Message> | AsyncIterable<Message> {
+    this.#body.resolve(message);
+    if (this.#answer !== undefined) return this.#unary(this.#answer);
+    if (this.#stream !== undefined) return this.#streaming(this.#stream);
+    throw new ConnectError("the chain was not begun", Code.Internal);
+  }
+
+  async #unary(answer: Promise<Answer>): Promise<Message> {
+    const { message } = await answer.catch(raise);
+    return message as Message;
+  }
+
+  async *#streaming(stream: Promise<AsyncIterable<unknown>>): AsyncGenerator<Message> {
+    try {
+      for await (const message of await stream) yield message as Message;
+    } catch (cause) {
+      raise(cause);
+    }
+  }
+}
+
+/** What a gRPC message weighs beside its bytes. */
+const envelopeBytes = 5;
+
+function raise(cause: unknown): never {
+  throw cause instanceof ServiceError ? toConnectError(cause) : cause;
+}
+
+/** An HTTP/1.1 connection whose request was not read to its end cannot serve another. */
+function closeUnread(request: NodeRequest, response: NodeResponse): void {
+  if ("stream" in request) return;
+  const { socket } = request;
+  response.once("finish", () => {
+    if (!request.readableEnded) setImmediate(() => socket.destroySoon());
+  });
+}

@@ -1,0 +1,233 @@
+import { randomBytes } from "node:crypto";
+import type { AddressInfo, Server as NetServer } from "node:net";
+import { AgentService } from "../gen/sealflow/v1/agent_pb.ts";
+import { SyncService } from "../gen/sealflow/v1/sync_pb.ts";
+import { WorkflowService } from "../gen/sealflow/v1/workflow_pb.ts";
+import { createAuthenticator } from "./calls/auth/authenticate.ts";
+import { createClientRegistry } from "./calls/auth/clients.ts";
+import { openKeyRing } from "./calls/auth/key-ring.ts";
+import { createVerifier } from "./calls/auth/verifier.ts";
+import { createIdentityWatch } from "./calls/auth/watch.ts";
+import { createChain, service } from "./calls/chain.ts";
+import { createLog, describeFault, type Log } from "./calls/log.ts";
+import { RateCounters } from "./calls/rate-limits.ts";
+import { createValidate } from "./calls/validate.ts";
+import type { ServerConfig } from "./config.ts";
+import type { Clock } from "./domain/clock.ts";
+import { newId } from "./domain/new-id.ts";
+import { createAddressOf } from "./doors/address.ts";
+import { createConnectDoor } from "./doors/connect.ts";
+import { createCors } from "./doors/cors.ts";
+import { createGrpcServer } from "./doors/grpc.ts";
+import { createHttpServer } from "./doors/http.ts";
+import { createRestDoor } from "./doors/rest/door.ts";
+import { createTokenDoor } from "./doors/rest/token-door.ts";
+import { agentHandlers } from "./services/agent.ts";
+import type { ServiceParts } from "./services/call.ts";
+import { startHousekeeping } from "./services/housekeeping.ts";
+import { PollLine } from "./services/poll-line.ts";
+import { Presence } from "./services/presence.ts";
+import { startSweeper } from "./services/sweeper.ts";
+import { syncHandlers } from "./services/sync.ts";
+import { Wakeups } from "./services/wakeups.ts";
+import { workflowHandlers } from "./services/workflow.ts";
+import type { Store } from "./storage/port.ts";
+import { loadServerKey } from "./storage/server-key.ts";
+import { readKeyCheck } from "./storage/sqlite/identity.ts";
+import { openSqliteStore } from "./storage/sqlite/open.ts";
+
+/** What a server takes from the world; a test gives its own. */
+export interface World {
+  readonly clock: Clock;
+  random(): number;
+  writeLog(line: string): void;
+}
+
+/** A server that serves, until it is disposed of. */
+export interface RunningServer extends AsyncDisposable {
+  readonly httpUrl: string;
+  /** `host:port` */
+  readonly grpcAddress: string;
+}
+
+/** How long what runs may take to finish once the server stops. */
+const stopMs = 10_000;
+/** By address, a minute: asking for tokens, and sending ones whose signature is refused. */
+const tokenCallsByAddress = 60;
+const forgeriesByAddress = 600;
+
+/** Builds everything by hand, starts it, and disposes of it in the reverse order. */
+export async function startServer(config: ServerConfig, world: World): Promise<RunningServer> {
+  await using parts = new AsyncDisposableStack();
+  const log = createLog(world.writeLog, () => new Date(world.clock.wallUs() / 1000));
+  const onFailure = (cause: unknown) =>
+    log("error", "background work failed", { fault: describeFault(cause) });
+  const store = parts.use(await openStore(config, world.clock));
+  const stopping = new AbortController();
+
+  const wakeups = new Wakeups(new PollLine(world.clock));
+  const services: ServiceParts = {
+    store,
+    wakeups,
+    clock: world.clock,
+    newId: (prefix) => newId(prefix, world.clock.wallUs(), randomBytes(16)),
+    random: world.random,
+    stopping: stopping.signal,
+  };
+  const presence = new Presence({ agents: store.agents, wakeups, clock: world.clock, onFailure });
+  await store.tasks.restoreLeases();
+  parts.use(startSweeper(services, onFailure));
+  parts.use(
+    startHousekeeping({
+      store,
+      presence,
+      agentSilenceUs: config.agentSilenceMs * 1000,
+      onFailure,
+    }),
+  );
+
+  const calls = { config, world, log, services, presence, onFailure };
+  const doors = await openDoors(calls, parts);
+  const http = createHttpServer(doors);
+  const grpc = createGrpcServer(doors.connect);
+  const httpPort = await listen(http, config.host, config.httpPort, "http-port");
+  parts.defer(() => http.closeAllConnections());
+  const grpcPort = await listen(grpc.server, config.host, config.grpcPort, "grpc-port").catch(
+    (cause: unknown) => {
+      http.close();
+      throw cause;
+    },
+  );
+  parts.defer(() => grpc.destroy());
+  parts.defer(async () => {
+    stopping.abort();
+    grpc.goAway();
+    http.closeIdleConnections();
+    await finish([http, grpc.server]);
+  });
+
+  const owned = parts.move();
+  return {
+    httpUrl: `http://${hostText(config.host)}:${httpPort}`,
+    grpcAddress: `${hostText(config.host)}:${grpcPort}`,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function openStore(config: ServerConfig, clock: Clock): Promise<Store> {
+  const path = config.databasePath;
+  const { key } = await loadServerKey({
+    dataDir: config.dataDir,
+    ...(config.masterKey === undefined ? {} : { fromSetting: config.masterKey }),
+    hasKeyCheck: readKeyCheck(path) !== null,
+  });
+  const executionKeptUs = config.executionKeptMs * 1000;
+  return openSqliteStore({ path, masterKey: key, clock, executionKeptUs });
+}
+
+interface CallParts {
+  readonly config: ServerConfig;
+  readonly world: World;
+  readonly log: Log;
+  readonly services: ServiceParts;
+  readonly presence: Presence;
+  onFailure(cause: unknown): void;
+}
+
+/** The chain, and the doors that lead to it. */
+async function openDoors(
+  { config, world, log, services, presence, onFailure }: CallParts,
+  parts: AsyncDisposableStack,
+) {
+  const nowMs = () => Math.floor(world.clock.wallUs() / 1000);
+  const keys = parts.use(await openKeyRing(config.dataDir, { nowMs, onFailure }));
+  const clients = parts.use(await createClientRegistry(services.store.clients, { onFailure }));
+  const { sharedSecret } = config;
+  const verifier = parts.use(createVerifier({ keys, clients, nowMs, sharedSecret }));
+  const watch = parts.use(createIdentityWatch({ verifier, nowMs }));
+  const newRequestId = requestIds();
+  const chain = createChain({
+    services: [
+      service(WorkflowService, workflowHandlers(services)),
+      service(AgentService, agentHandlers(services)),
+      service(SyncService, syncHandlers(services)),
+    ],
+    authenticate: createAuthenticator({ verifier }),
+    rates: new RateCounters(config.rateLimits),
+    forgeries: new RateCounters({ ...config.rateLimits, auth: forgeriesByAddress }),
+    validate: createValidate(),
+    log,
+    logSuccesses: config.accessLog,
+    seen: (owner, agentId) => presence.seen(owner, agentId),
+    onTokenEnd: ({ identity }, tell) => watch.watch(identity, tell),
+    newRequestId,
+    stopping: services.stopping,
+  });
+  const addressOf = createAddressOf(config.trustedProxies);
+  return {
+    cors: createCors(config.corsOrigins),
+    connect: createConnectDoor({
+      chain,
+      services: [WorkflowService, AgentService, SyncService],
+      addressOf,
+    }),
+    rest: createRestDoor({ chain, log, newRequestId, addressOf }),
+    token: createTokenDoor({
+      clients,
+      keys,
+      nowMs,
+      clientRates: new RateCounters(config.rateLimits),
+      addressRates: new RateCounters({ ...config.rateLimits, auth: tokenCallsByAddress }),
+      log,
+      newRequestId,
+      addressOf,
+    }),
+  };
+}
+
+/** Unique over restarts, and cheap: one draw a process, then a count. */
+function requestIds(): () => string {
+  const process = randomBytes(6).toString("hex");
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${process}-${count.toString(36)}`;
+  };
+}
+
+/** Throws PortInUseError, which names the flag that changes the port. */
+async function listen(
+  server: NetServer,
+  host: string,
+  port: number,
+  flag: string,
+): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      reject(cause.code === "EADDRINUSE" ? new PortInUseError(port, flag) : cause);
+    });
+    server.listen(port, host, resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+/** Another process listens on the port. */
+export class PortInUseError extends Error {
+  constructor(port: number, flag: string) {
+    super(`Port ${port} is in use. Choose another with --${flag}, or 0 for any free one.`);
+    this.name = "PortInUseError";
+  }
+}
+
+/** Resolves when every connection has ended, or the time is over. */
+async function finish(servers: readonly NetServer[]): Promise<void> {
+  const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+  const { promise: timeOver, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, stopMs);
+  await Promise.race([Promise.all(closed), timeOver]);
+  clearTimeout(timer);
+}
+
+function hostText(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,0 +1,170 @@
+import { setImmediate } from "node:timers/promises";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  GoingAwayReason,
+  type SubscribeRequest,
+  type SyncUpdateSchema,
+  UpdateKind,
+} from "../../gen/sealflow/v1/sync_pb.ts";
+import { readSince, type Since } from "../domain/cursor.ts";
+import { ServiceError } from "../domain/errors.ts";
+import { limits, spans } from "../domain/limits.ts";
+import { cursorOf, type FeedItem } from "../domain/record.ts";
+import type { FeedPage, FeedQuery } from "../storage/port.ts";
+import type { Call, ServiceParts } from "./call.ts";
+import { waitMs } from "./execute.ts";
+import { checkCursor, feedFilter } from "./feed-filter.ts";
+import { changeKinds, toChange, toRecord } from "./record-messages.ts";
+import { Waiter } from "./wait.ts";
+
+type Update = MessageInitShape<typeof SyncUpdateSchema>;
+
+const streamPageSize = 256;
+const streamPageBytes = 1024 * 1024;
+
+/** How many streams each owner has open. */
+export class OpenStreams {
+  readonly #open = new Map<string, number>();
+
+  /** Throws RATE_LIMITED when the owner has too many. */
+  enter(owner: string): Disposable {
+    const open = this.#open.get(owner) ?? 0;
+    if (open >= limits.streamsPerOwnerMax) throw tooManyStreams();
+    this.#open.set(owner, open + 1);
+    return { [Symbol.dispose]: () => this.#leave(owner) };
+  }
+
+  #leave(owner: string): void {
+    const open = (this.#open.get(owner) ?? 1) - 1;
+    if (open === 0) this.#open.delete(owner);
+    else this.#open.set(owner, open);
+  }
+}
+
+/**
+ * The feed as it happens: a loop whose only state is its cursor. It listens for changes before it
+ * reads, reads what lies after the cursor, sends it, and waits; a wake-up carries no data. Whoever
+ * reads slowly holds the loop, and one page of memory.
+ */
+export async function* subscribe(
+  parts: ServiceParts & { readonly streams: OpenStreams },
+  call: Call,
+  request: SubscribeRequest,
+): AsyncGenerator<Update> {
+  const since = request.since === undefined ? undefined : readSince(Number(request.since));
+  const filter = feedFilter(call, request, request.excludeOwn && since?.kind !== "all");
+  using _place = parts.streams.enter(call.owner);
+  using waiter = new Waiter(call).onAbort(parts.stopping);
+  const ending = watchTheEnd(parts, call, waiter);
+  waiter.with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
+
+  const head = await parts.store.records.head(call.owner);
+  if (since !== undefined) checkCursor(since, head);
+  const query = { ...filter, ...start(since, head) };
+  const stream = new UpdateChain(query.after);
+  const heartbeatMs = waitMs(request.heartbeat, spans.streamHeartbeatMaxMs);
+  yield stream.ready(parts.store.epoch);
+
+  let isUpToDate = false;
+  while (!call.signal.aborted && ending.reason === undefined) {
+    const page: FeedPage = await parts.store.records.readFeed(call.owner, {
+      ...query,
+      after: stream.cursor,
+    });
+    for (const item of page.items) yield stream.item(item);
+    stream.skipTo(page.cursor);
+    if (page.hasMore) {
+      // A filter that drops everything must not keep the loop from the others.
+      if (page.items.length === 0) await setImmediate();
+      continue;
+    }
+    if (!isUpToDate) yield stream.control(UpdateKind.UP_TO_DATE);
+    isUpToDate = true;
+    const hasNews = await waiter.wait(heartbeatMs ?? spans.streamHeartbeatMs);
+    if (!hasNews) yield stream.control(UpdateKind.HEARTBEAT);
+  }
+  if (ending.reason !== undefined) yield stream.goingAway(parts.store.epoch, ending.reason);
+}
+
+/** From where to read, and which tombstones a snapshot leaves out. */
+function start(
+  since: Since | undefined,
+  head: number,
+): Pick<FeedQuery, "after" | "limit" | "bytesMax" | "tombstonesAfter"> {
+  const page = { limit: streamPageSize, bytesMax: streamPageBytes };
+  if (since === undefined) return { ...page, after: head };
+  if (since.kind === "all") return { ...page, after: 0, tombstonesAfter: head };
+  // A time that is still to come means from now on, not never.
+  return { ...page, after: Math.min(since.after, head) };
+}
+
+/** Why the stream must end, once it must. */
+function watchTheEnd(
+  { stopping }: ServiceParts,
+  call: Call,
+  waiter: Waiter,
+): { readonly reason: GoingAwayReason | undefined } {
+  let tokenEnd: GoingAwayReason | undefined;
+  waiter.with(
+    call.onTokenEnd((reason) => {
+      tokenEnd = tokenEnds[reason];
+      waiter.wake();
+    }),
+  );
+  return {
+    get reason() {
+      return stopping.aborted ? GoingAwayReason.STOPPING : tokenEnd;
+    },
+  };
+}
+
+const tokenEnds = {
+  expired: GoingAwayReason.TOKEN_EXPIRED,
+  revoked: GoingAwayReason.TOKEN_REVOKED,
+} as const;
+
+/** Chains each message to the one before by `prev_cursor`. */
+class UpdateChain {
+  cursor: number;
+  #sent: number;
+
+  constructor(cursor: number) {
+    this.cursor = cursor;
+    this.#sent = cursor;
+  }
+
+  ready(epoch: string): Update {
+    return { ...this.control(UpdateKind.READY), epoch };
+  }
+
+  item(item: FeedItem): Update {
+    this.cursor = cursorOf(item);
+    if (item.record === undefined) {
+      return { ...this.control(changeKinds[item.change.kind]), change: toChange(item.change) };
+    }
+    const kind = item.record.deleted ? UpdateKind.STATE_DELETED : UpdateKind.STATE_UPSERTED;
+    return { ...this.control(kind), record: toRecord(item.record) };
+  }
+
+  /** Past what the filters left out. */
+  skipTo(cursor: number): void {
+    this.cursor = Math.max(this.cursor, cursor);
+  }
+
+  control(kind: UpdateKind) {
+    const prevCursor = this.#sent;
+    this.#sent = this.cursor;
+    return { kind, cursor: BigInt(this.cursor), prevCursor: BigInt(prevCursor) };
+  }
+
+  goingAway(epoch: string, reason: GoingAwayReason): Update {
+    return { ...this.control(UpdateKind.GOING_AWAY), epoch, reason };
+  }
+}
+
+function tooManyStreams(): ServiceError {
+  return new ServiceError("RATE_LIMITED", `${limits.streamsPerOwnerMax} streams are open`, {
+    details: { limit: "streams" },
+    retryAfterMs: 1000,
+  });
+}
