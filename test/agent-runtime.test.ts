@@ -22,26 +22,27 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
+type Settings = Partial<Omit<AgentOptions, "server" | "token" | "credentials" | "transport">> & {
+  readonly server?: FakeAgentService;
+};
+
 function start(
   handler: TaskHandler,
-  { server = new FakeAgentService(), ...options }: Partial<AgentOptions> & Served = {},
+  { server = new FakeAgentService(), ...settings }: Settings = {},
 ): Running {
   const events: AgentEvent[] = [];
   const drain = new AbortController();
-  const { signal = drain.signal, ...others } = options;
-  const ended = runAgent(
-    {
-      server: "http://fake",
-      token: "token",
-      id: "worker",
-      transport: server.transport,
-      random: () => 0,
-      onEvent: (event) => events.push(event),
-      ...others,
-      signal,
-    } as AgentOptions,
-    handler,
-  );
+  const options: AgentOptions = {
+    server: "http://fake",
+    token: "token",
+    id: "worker",
+    transport: server.transport,
+    random: () => 0,
+    onEvent: (event) => events.push(event),
+    signal: drain.signal,
+    ...settings,
+  };
+  const ended = runAgent(options, handler);
   // A test that awaits it later must not fail before.
   ended.catch(() => {});
   const stop = () => {
@@ -49,10 +50,6 @@ function start(
     return ended;
   };
   return { server, events, kinds: () => events.map(({ kind }) => kind), stop, ended };
-}
-
-interface Served {
-  readonly server?: FakeAgentService;
 }
 
 async function until(isTrue: () => boolean): Promise<void> {

@@ -1,11 +1,18 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, createRouterTransport, type Transport } from "@connectrpc/connect";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import {
+  Code,
+  ConnectError,
+  createRouterTransport,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
-import { AgentService } from "../gen/sealflow/v1/agent_pb.ts";
+import { AgentService, type RegisterAgentRequest } from "../gen/sealflow/v1/agent_pb.ts";
 import {
   type CompleteTaskRequest,
   type FailTaskRequest,
+  type HeartbeatTasksRequest,
   type PollTasksRequest,
   type ReleaseTaskRequest,
   type TaskHeartbeat,
@@ -30,7 +37,7 @@ export class FakeAgentService {
   readonly transport: Transport;
   leaseMs = 30_000;
   isRegistered = false;
-  registrations: MessageInitShape<never>[] | unknown[] = [];
+  readonly registrations: RegisterAgentRequest[] = [];
   readonly polls: PollTasksRequest[] = [];
   readonly beats: TaskHeartbeat[] = [];
   readonly completed: CompleteTaskRequest[] = [];
@@ -115,47 +122,45 @@ export class FakeAgentService {
     return { tasks: fresh.map((task) => ({ lease: durationFromMs(this.leaseMs), ...task })) };
   }
 
-  #handlers() {
+  async #heartbeat(request: HeartbeatTasksRequest, signal: AbortSignal) {
+    this.#meet("heartbeat");
+    const { tasks, wait } = request;
+    this.beats.push(...tasks);
+    for (const { taskId, progress } of tasks) {
+      if (progress !== undefined) this.progress.set(taskId, progress);
+    }
+    const isNews = tasks.some(({ taskId }) => this.#statuses.has(taskId));
+    if (wait !== undefined && !isNews) await this.#whenChanged(durationMs(wait), signal);
     return {
-      registerAgent: (request: unknown) => {
+      results: tasks.map(({ taskId }) => ({
+        taskId,
+        status: this.#statuses.get(taskId) ?? TaskHeartbeatStatus.OK,
+        leaseLeft: durationFromMs(this.leaseMs),
+      })),
+    };
+  }
+
+  #handlers(): Partial<ServiceImpl<typeof AgentService>> {
+    return {
+      registerAgent: (request) => {
         this.#meet("register");
         this.isRegistered = true;
         this.registrations.push(request);
         return {};
       },
-      pollTasks: (request: PollTasksRequest, { signal }: { signal: AbortSignal }) =>
-        this.#poll(request, signal),
-      heartbeatTasks: async (
-        { tasks, wait }: { tasks: TaskHeartbeat[]; wait?: { seconds: bigint; nanos: number } },
-        { signal }: { signal: AbortSignal },
-      ) => {
-        this.#meet("heartbeat");
-        this.beats.push(...tasks);
-        for (const { taskId, progress } of tasks) {
-          if (progress !== undefined) this.progress.set(taskId, progress);
-        }
-        const waitMs = Number(wait?.seconds ?? 0) * 1000 + (wait?.nanos ?? 0) / 1e6;
-        const isNews = tasks.some(({ taskId }) => this.#statuses.has(taskId));
-        if (waitMs > 0 && !isNews) await this.#whenChanged(waitMs, signal);
-        return {
-          results: tasks.map(({ taskId }) => ({
-            taskId,
-            status: this.#statuses.get(taskId) ?? TaskHeartbeatStatus.OK,
-            leaseLeft: durationFromMs(this.leaseMs),
-          })),
-        };
-      },
-      completeTask: (request: CompleteTaskRequest) => {
+      pollTasks: (request, { signal }) => this.#poll(request, signal),
+      heartbeatTasks: (request, { signal }) => this.#heartbeat(request, signal),
+      completeTask: (request) => {
         this.#meet("complete");
         this.completed.push(request);
         return {};
       },
-      failTask: (request: FailTaskRequest) => {
+      failTask: (request) => {
         this.#meet("fail");
         this.failed.push(request);
         return {};
       },
-      releaseTask: (request: ReleaseTaskRequest) => {
+      releaseTask: (request) => {
         this.#meet("release");
         this.released.push(request);
         return {};

@@ -1,31 +1,14 @@
 import type { DescMethod, DescService, Message, MessageInitShape } from "@bufbuild/protobuf";
-import { type FieldViolation, ServiceError } from "../domain/errors.ts";
+import { ServiceError } from "../domain/errors.ts";
 import type { Group } from "../domain/groups.ts";
-import { spans } from "../domain/limits.ts";
 import type { Call, Handlers, Outcome } from "../services/call.ts";
 import { type Authenticate, type Caller, isForgery, requireGroup } from "./auth/authenticate.ts";
-import { type Departure, departureError, untilLeft } from "./leaving.ts";
-import { describeFault, type Log } from "./log.ts";
+import { guard, type Journey, type JourneyLog, logSuccess, mapError } from "./journey.ts";
+import { type Departure, untilLeft } from "./leaving.ts";
 import type { RateCounters, RateState } from "./rate-limits.ts";
 import { rpcGroups } from "./rpc-groups.ts";
 import type { Validate } from "./validate.ts";
-
-/** A call as a door hands it over, before anything of it is believed. */
-export interface WireCall extends Departure {
-  readonly method: DescMethod;
-  readonly door: string;
-  /** Of the peer, or of whom a trusted proxy speaks for. */
-  readonly address: string;
-  /** A header or metadata entry, by its lower-case name. */
-  metadata(name: string): string | undefined;
-  /** Reads and decodes the body: asked for once the caller is known and within its limits. */
-  readMessage(): Promise<Message>;
-  answerHeader(name: string, value: string): void;
-  /** Ends the stream on the wire at once: its reader does not read. */
-  drop(): void;
-  /** What `readMessage` found wrong and left out of the message. */
-  readonly problems?: readonly FieldViolation[];
-}
+import type { WireCall } from "./wire-call.ts";
 
 export interface Answer {
   readonly message: MessageInitShape<DescMethod["output"]>;
@@ -42,15 +25,13 @@ export interface Chain {
   stream(wire: WireCall): Promise<AsyncIterable<Answer["message"]>>;
 }
 
-export interface ChainParts {
+export interface ChainParts extends JourneyLog {
   readonly services: readonly Service[];
   readonly authenticate: Authenticate;
   readonly rates: RateCounters;
   /** By address: tokens whose signature was refused. */
   readonly forgeries: RateCounters;
   readonly validate: Validate;
-  readonly log: Log;
-  readonly logSuccesses: boolean;
   /** A sign of life of a caller's agent. */
   seen(owner: string, agentId: string): void;
   onTokenEnd(caller: Caller, tell: (reason: "expired" | "revoked") => void): Disposable;
@@ -71,16 +52,6 @@ export function service<S extends DescService>(desc: S, handlers: Handlers<S>): 
   return { service: desc, handlers: handlers as Service["handlers"] };
 }
 
-/** One call on its way: what its log line needs. */
-interface Journey {
-  readonly wire: WireCall;
-  readonly requestId: string;
-  readonly beganMs: number;
-  readonly outcome: Outcome;
-  caller?: Caller;
-}
-
-const slowMs = 1000;
 const bodyMs = 30_000;
 
 export function createChain(parts: ChainParts): Chain {
@@ -195,85 +166,6 @@ function toCall(parts: ChainParts, { wire, outcome }: Journey, caller: Caller): 
     },
     onTokenEnd: (tell) => parts.onTokenEnd(caller, tell),
     outcome,
-  };
-}
-
-/**
- * A stream fails after it was handed over, so its messages need the same net. A reader that takes
- * nothing for 30 s is let go.
- */
-async function* guard(
-  parts: ChainParts,
-  journey: Journey,
-  messages: AsyncIterable<Message>,
-): AsyncGenerator<Message> {
-  try {
-    for await (const message of messages) {
-      using reader = stallClock(journey.wire);
-      yield message;
-      if (reader.hasStalled) throw slowConsumer();
-      if (journey.wire.signal.aborted) throw departureError(journey.wire);
-    }
-    logSuccess(parts, journey);
-  } catch (cause) {
-    throw mapError(parts, journey, cause);
-  }
-}
-
-/** Drops the stream when its reader does not take a message in time. */
-function stallClock(wire: WireCall): Disposable & { readonly hasStalled: boolean } {
-  let hasStalled = false;
-  const timer = setTimeout(() => {
-    hasStalled = true;
-    wire.drop();
-  }, spans.streamStallMs);
-  return {
-    get hasStalled() {
-      return hasStalled;
-    },
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
-}
-
-function slowConsumer(): ServiceError {
-  return new ServiceError("SLOW_CONSUMER", "The stream stood still: nothing was read for 30 s");
-}
-
-/** Makes a ServiceError of anything, and logs it. */
-function mapError(parts: ChainParts, journey: Journey, cause: unknown): ServiceError {
-  const { requestId } = journey;
-  const error = cause instanceof ServiceError ? cause : internalError(requestId, cause);
-  const isFault = error.reason === "INTERNAL_ERROR" || error.reason === "UNAVAILABLE";
-  parts.log(isFault ? "error" : "info", error.reason, {
-    ...lineOf(journey),
-    reason: error.reason,
-    ...(error.reason === "INTERNAL_ERROR" ? { errorId: requestId } : {}),
-    ...(isFault && error.facts.cause !== undefined
-      ? { fault: describeFault(error.facts.cause) }
-      : {}),
-  });
-  return error;
-}
-
-/** An unknown error: its own text never reaches a client. */
-export function internalError(errorId: string, cause: unknown): ServiceError {
-  return new ServiceError("INTERNAL_ERROR", "Internal error", { details: { errorId }, cause });
-}
-
-function logSuccess(parts: ChainParts, journey: Journey): void {
-  const isUnary = journey.wire.method.methodKind === "unary";
-  const ms = performance.now() - journey.beganMs - journey.outcome.waitedMs;
-  if (isUnary && ms > slowMs) parts.log("warn", "slow call", lineOf(journey));
-  else if (parts.logSuccesses) parts.log("info", "ok", lineOf(journey));
-}
-
-function lineOf({ wire, requestId, beganMs, caller }: Journey) {
-  return {
-    rpc: wire.method.name,
-    door: wire.door,
-    durationMs: Math.round(performance.now() - beganMs),
-    requestId,
-    ...(caller === undefined ? {} : { owner: caller.owner, agent: caller.agentId }),
   };
 }
 

@@ -33,16 +33,20 @@ export interface RecordDraft {
   readonly expectedRevision?: number;
 }
 
-/** What became of one record of a push. `record` is the stored one, `current` the server's. */
+/**
+ * What became of one record of a push. `record` is the stored one without its data, `current` the
+ * server's: null if there is none, and without its data when those before it filled the answer.
+ */
 export type PushOutcome =
   | { readonly status: Exclude<PushStatus, "conflict">; readonly record: SyncRecord }
   | {
       readonly status: "conflict";
       readonly reason: ConflictReason;
       readonly current: SyncRecord | null;
+      readonly dataOmitted?: true;
     };
 
-/** What a SYNC_CONFLICT says: of a single push, or of the records of an atomic batch. */
+/** What a SYNC_CONFLICT says: of a single push; of an atomic batch, whose records have no data. */
 export type PushConflict =
   | { readonly reason: ConflictReason; readonly current: SyncRecord | null }
   | {

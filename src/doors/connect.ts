@@ -16,8 +16,9 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import type { Answer, Chain, WireCall } from "../calls/chain.ts";
+import type { Answer, Chain } from "../calls/chain.ts";
 import { toConnectError } from "../calls/connect-error.ts";
+import type { WireCall } from "../calls/wire-call.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { withReasons } from "./connect-wire.ts";

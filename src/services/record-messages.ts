@@ -8,7 +8,6 @@ import {
 import { type LifecycleChangeSchema, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
 import type { Agent } from "../domain/agent.ts";
 import type { Execution } from "../domain/execution.ts";
-import { limits } from "../domain/limits.ts";
 import type {
   ChangeKind,
   ConflictReason,
@@ -69,22 +68,21 @@ export function toRecordWithin(record: SyncRecord, bytesMax: number): RecordMess
     : { ...toRecordWithoutData(record), dataOmitted: true };
 }
 
-/** The results of a batch; the data of conflicting records until the answer is full. */
+/** The results of a batch. */
 export function toPushResults(
   outcomes: readonly PushOutcome[],
 ): MessageInitShape<typeof PushResultSchema>[] {
-  let bytesLeft: number = limits.pageBytesMax;
   return outcomes.map((outcome) => {
     if (outcome.status !== "conflict") {
       const { status, record } = outcome;
       return { status: pushStatuses[status], record: toRecordWithoutData(record) };
     }
-    const { reason, current } = outcome;
+    const { reason, current, dataOmitted = false } = outcome;
     const result = { status: PushStatus.CONFLICT, reason: conflictReasons[reason] };
     if (current === null) return result;
-    const message = toRecordWithin(current, bytesLeft);
-    bytesLeft -= Buffer.byteLength(message.encryptedData ?? "");
-    return { ...result, current: message };
+    if (dataOmitted)
+      return { ...result, current: { ...toRecordWithoutData(current), dataOmitted } };
+    return { ...result, current: toRecord(current) };
   });
 }
 

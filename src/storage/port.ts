@@ -329,7 +329,10 @@ export interface FeedQuery {
   /** Exclusive. */
   readonly after: number;
   readonly limit: number;
-  /** Bounds the payload bytes of a page; one item always fits. */
+  /**
+   * Bounds the payload bytes of a page; one item always fits. With ids, versions and the rest a page
+   * has at most a quarter more.
+   */
   readonly bytesMax: number;
   readonly withRecords: boolean;
   readonly withTombstones: boolean;

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import { type Chain, internalError, type WireCall } from "../../calls/chain.ts";
+import type { Chain } from "../../calls/chain.ts";
+import { internalError } from "../../calls/journey.ts";
 import { describeFault, type Log } from "../../calls/log.ts";
+import type { WireCall } from "../../calls/wire-call.ts";
 import { type FieldViolation, ServiceError } from "../../domain/errors.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { readJsonBody } from "./body.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { grantToken, type TokenEndpoint } from "../../calls/auth/token-endpoint.ts";
 import { readTokenRequest, tokenRequestBytesMax } from "../../calls/auth/token-request.ts";
-import { internalError } from "../../calls/chain.ts";
+import { internalError } from "../../calls/journey.ts";
 import { describeFault, type Log } from "../../calls/log.ts";
 import type { RateCounters, RateState } from "../../calls/rate-limits.ts";
 import { ServiceError } from "../../domain/errors.ts";

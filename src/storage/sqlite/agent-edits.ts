@@ -51,7 +51,8 @@ export function createAgentEdits(context: SqliteContext, rows: AgentRows): Agent
       const { owner, id, isPublic } = row;
       count(row, -1);
       count({ owner, isPublic, status }, 1);
-      rows.writeStatus.run({ owner, id, status, seq: ledger.nextSeq(owner) });
+      const nowUs = clock.wallUs();
+      rows.writeStatus.run({ owner, id, status, nowUs, seq: ledger.nextSeq(owner) });
       touches.feed(owner);
     },
 

@@ -80,6 +80,7 @@ function writeStatements(db: BetterSQLite3Database) {
         registeredUs: p("registeredUs"),
         lastSeenUs: p("nowUs"),
         seq: p("seq"),
+        changedUs: p("nowUs"),
       })
       .onConflictDoUpdate({
         target: [agent.owner, agent.id],
@@ -93,6 +94,7 @@ function writeStatements(db: BetterSQLite3Database) {
           lastSeenUs: sql`excluded.last_seen_us`,
           deletedUs: null,
           seq: sql`excluded.seq`,
+          changedUs: sql`excluded.changed_us`,
         },
       })
       .prepare(),
@@ -103,7 +105,11 @@ function writeStatements(db: BetterSQLite3Database) {
       .prepare(),
     writeStatus: db
       .update(agent)
-      .set({ status: sql`${p("status")}`, seq: sql`${p("seq")}` })
+      .set({
+        status: sql`${p("status")}`,
+        seq: sql`${p("seq")}`,
+        changedUs: sql`${p("nowUs")}`,
+      })
       .where(isThis)
       .prepare(),
     /** Leaves the id, which stays its owner's, and its place in the feed. */
@@ -117,6 +123,7 @@ function writeStatements(db: BetterSQLite3Database) {
         isPublic: false,
         deletedUs: sql`${p("nowUs")}`,
         seq: sql`${p("seq")}`,
+        changedUs: sql`${p("nowUs")}`,
       })
       .where(isThis)
       .prepare(),
@@ -145,11 +152,18 @@ function pageStatements(db: BetterSQLite3Database) {
     pageOfOwnStatus: pageOf(sql`${isOwn} AND ${hasStatus}`),
     pageOfPublic: pageOf(isOthers),
     pageOfPublicStatus: pageOf(sql`${isOthers} AND ${hasStatus}`),
-    /** Public agents that an own id hides, the own public ones among them. */
+    /**
+     * Public agents that an own id hides, the own public ones among them. CROSS JOIN: the own ones
+     * are looked through, for they are the few.
+     */
     countHidden: db
       .select({ n: count() })
-      .from(agent)
-      .where(sql`${isPublic} AND ${isOwnId} AND ${hasStatus}`)
+      .from(own)
+      .crossJoin(agent)
+      .where(
+        sql`${own.owner} = ${p("owner")} AND ${agent.id} = ${own.id}
+          AND ${isPublic} AND ${hasStatus}`,
+      )
       .prepare(),
   };
 }

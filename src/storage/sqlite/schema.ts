@@ -95,10 +95,15 @@ export const agent = sqliteTable(
     lastSeenUs: micros("last_seen_us").notNull(),
     deletedUs: micros("deleted_us"),
     seq: micros("seq").notNull(),
+    /** When `seq` last moved. */
+    changedUs: micros("changed_us").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.owner, t.id] }),
     index("agent_newest").on(t.owner, t.registeredUs, t.id).where(sql`deleted_us IS NULL`),
+    index("agent_by_status")
+      .on(t.owner, t.status, t.registeredUs, t.id)
+      .where(sql`deleted_us IS NULL`),
     uniqueIndex("agent_public_id").on(t.id).where(sql`is_public = 1 AND deleted_us IS NULL`),
     index("agent_public_newest")
       .on(t.registeredUs, t.id)
@@ -228,7 +233,6 @@ export const syncEntity = sqliteTable(
     owner: text("owner").notNull(),
     type: text("type").notNull(),
     entityId: text("entity_id").notNull(),
-    encryptedData: text("encrypted_data").notNull(),
     version: text("version").notNull(),
     deleted: flag("deleted").notNull(),
     revision: integer("revision").notNull(),
@@ -236,12 +240,15 @@ export const syncEntity = sqliteTable(
     createdUs: micros("created_us").notNull(),
     updatedUs: micros("updated_us").notNull(),
     seq: micros("seq").notNull(),
+    /** The last column: what stands before a large value is read without its pages. */
+    encryptedData: text("encrypted_data").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.owner, t.type, t.entityId] }),
-    uniqueIndex("sync_entity_feed").on(t.owner, t.seq),
-    index("sync_entity_type_feed").on(t.owner, t.type, t.seq),
-    index("sync_entity_id").on(t.owner, t.entityId),
+    // Live records and tombstones apart: tombstones stay for ever, and a snapshot skips them all.
+    uniqueIndex("sync_entity_feed").on(t.owner, t.deleted, t.seq),
+    index("sync_entity_type_feed").on(t.owner, t.type, t.deleted, t.seq),
+    index("sync_entity_id_feed").on(t.owner, t.entityId, t.deleted, t.seq),
   ],
 );
 

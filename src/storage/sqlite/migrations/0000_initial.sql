@@ -10,10 +10,12 @@ CREATE TABLE `agent` (
 	`last_seen_us` integer NOT NULL,
 	`deleted_us` integer,
 	`seq` integer NOT NULL,
+	`changed_us` integer NOT NULL,
 	PRIMARY KEY(`owner`, `id`)
 );
 --> statement-breakpoint
 CREATE INDEX `agent_newest` ON `agent` (`owner`,`registered_us`,`id`) WHERE deleted_us IS NULL;--> statement-breakpoint
+CREATE INDEX `agent_by_status` ON `agent` (`owner`,`status`,`registered_us`,`id`) WHERE deleted_us IS NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX `agent_public_id` ON `agent` (`id`) WHERE is_public = 1 AND deleted_us IS NULL;--> statement-breakpoint
 CREATE INDEX `agent_public_newest` ON `agent` (`registered_us`,`id`) WHERE is_public = 1 AND deleted_us IS NULL;--> statement-breakpoint
 CREATE INDEX `agent_seen` ON `agent` (`last_seen_us`) WHERE status = 'active' AND deleted_us IS NULL;--> statement-breakpoint
@@ -109,7 +111,6 @@ CREATE TABLE `sync_entity` (
 	`owner` text NOT NULL,
 	`type` text NOT NULL,
 	`entity_id` text NOT NULL,
-	`encrypted_data` text NOT NULL,
 	`version` text NOT NULL,
 	`deleted` integer NOT NULL,
 	`revision` integer NOT NULL,
@@ -117,12 +118,13 @@ CREATE TABLE `sync_entity` (
 	`created_us` integer NOT NULL,
 	`updated_us` integer NOT NULL,
 	`seq` integer NOT NULL,
+	`encrypted_data` text NOT NULL,
 	PRIMARY KEY(`owner`, `type`, `entity_id`)
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `sync_entity_feed` ON `sync_entity` (`owner`,`seq`);--> statement-breakpoint
-CREATE INDEX `sync_entity_type_feed` ON `sync_entity` (`owner`,`type`,`seq`);--> statement-breakpoint
-CREATE INDEX `sync_entity_id` ON `sync_entity` (`owner`,`entity_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `sync_entity_feed` ON `sync_entity` (`owner`,`deleted`,`seq`);--> statement-breakpoint
+CREATE INDEX `sync_entity_type_feed` ON `sync_entity` (`owner`,`type`,`deleted`,`seq`);--> statement-breakpoint
+CREATE INDEX `sync_entity_id_feed` ON `sync_entity` (`owner`,`entity_id`,`deleted`,`seq`);--> statement-breakpoint
 CREATE TABLE `sync_mutation` (
 	`owner` text NOT NULL,
 	`mutation_id` text NOT NULL,

@@ -1,0 +1,104 @@
+import type { Message } from "@bufbuild/protobuf";
+import { ServiceError } from "../domain/errors.ts";
+import { spans } from "../domain/limits.ts";
+import type { Outcome } from "../services/call.ts";
+import type { Caller } from "./auth/authenticate.ts";
+import { departureError } from "./leaving.ts";
+import { describeFault, type Log } from "./log.ts";
+import type { WireCall } from "./wire-call.ts";
+
+/** One call on its way: what its log line needs. */
+export interface Journey {
+  readonly wire: WireCall;
+  readonly requestId: string;
+  readonly beganMs: number;
+  readonly outcome: Outcome;
+  caller?: Caller;
+}
+
+export interface JourneyLog {
+  readonly log: Log;
+  readonly logSuccesses: boolean;
+}
+
+/** Slower than that, waits left out, is worth a line. */
+const slowMs = 1000;
+
+/**
+ * A stream fails after it was handed over, so its messages need the same net. A reader that takes
+ * nothing for 30 s is let go.
+ */
+export async function* guard(
+  parts: JourneyLog,
+  journey: Journey,
+  messages: AsyncIterable<Message>,
+): AsyncGenerator<Message> {
+  try {
+    for await (const message of messages) {
+      using reader = stallClock(journey.wire);
+      yield message;
+      if (reader.hasStalled) throw slowConsumer();
+      if (journey.wire.signal.aborted) throw departureError(journey.wire);
+    }
+    logSuccess(parts, journey);
+  } catch (cause) {
+    throw mapError(parts, journey, cause);
+  }
+}
+
+/** Drops the stream when its reader does not take a message in time. */
+function stallClock(wire: WireCall): Disposable & { readonly hasStalled: boolean } {
+  let hasStalled = false;
+  const timer = setTimeout(() => {
+    hasStalled = true;
+    wire.drop();
+  }, spans.streamStallMs);
+  return {
+    get hasStalled() {
+      return hasStalled;
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
+
+function slowConsumer(): ServiceError {
+  return new ServiceError("SLOW_CONSUMER", "The stream stood still: nothing was read for 30 s");
+}
+
+/** Makes a ServiceError of anything, and logs it. */
+export function mapError(parts: JourneyLog, journey: Journey, cause: unknown): ServiceError {
+  const { requestId } = journey;
+  const error = cause instanceof ServiceError ? cause : internalError(requestId, cause);
+  const isFault = error.reason === "INTERNAL_ERROR" || error.reason === "UNAVAILABLE";
+  parts.log(isFault ? "error" : "info", error.reason, {
+    ...lineOf(journey),
+    reason: error.reason,
+    ...(error.reason === "INTERNAL_ERROR" ? { errorId: requestId } : {}),
+    ...(isFault && error.facts.cause !== undefined
+      ? { fault: describeFault(error.facts.cause) }
+      : {}),
+  });
+  return error;
+}
+
+/** An unknown error: its own text never reaches a client. */
+export function internalError(errorId: string, cause: unknown): ServiceError {
+  return new ServiceError("INTERNAL_ERROR", "Internal error", { details: { errorId }, cause });
+}
+
+export function logSuccess(parts: JourneyLog, journey: Journey): void {
+  const isUnary = journey.wire.method.methodKind === "unary";
+  const ms = performance.now() - journey.beganMs - journey.outcome.waitedMs;
+  if (isUnary && ms > slowMs) parts.log("warn", "slow call", lineOf(journey));
+  else if (parts.logSuccesses) parts.log("info", "ok", lineOf(journey));
+}
+
+function lineOf({ wire, requestId, beganMs, caller }: Journey) {
+  return {
+    rpc: wire.method.name,
+    door: wire.door,
+    durationMs: Math.round(performance.now() - beganMs),
+    requestId,
+    ...(caller === undefined ? {} : { owner: caller.owner, agent: caller.agentId }),
+  };
+}

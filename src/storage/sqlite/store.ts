@@ -1,0 +1,54 @@
+import type { Database } from "better-sqlite3";
+import { drizzle } from "drizzle-orm/better-sqlite3";
+import type { Clock } from "../../domain/clock.ts";
+import type { Store } from "../port.ts";
+import type { Sealer } from "../sealing.ts";
+import { createAgentNames } from "./agent-names.ts";
+import { createAgentStore } from "./agents.ts";
+import { createClientStore } from "./clients.ts";
+import type { SqliteContext } from "./context.ts";
+import { createLedger } from "./ledger.ts";
+import { createPrune } from "./prune.ts";
+import { createRecordStore } from "./records.ts";
+import { createRequests } from "./requests.ts";
+import { createWorkflowStore } from "./workflows.ts";
+import { createWriter } from "./writer.ts";
+
+export interface SqliteStoreParts {
+  /** Set up, migrated, and closed by the store. */
+  readonly connection: Database;
+  /** Given back last; undefined beside a running server. */
+  readonly lock: Disposable | undefined;
+  readonly epoch: string;
+  readonly clock: Clock;
+  readonly sealer: Sealer;
+  readonly executionKeptUs: number;
+  newToken(): string;
+}
+
+export function createSqliteStore(parts: SqliteStoreParts): Store {
+  const { connection, clock, sealer, newToken } = parts;
+  const db = drizzle(connection);
+  const writer = createWriter(connection);
+  const ledger = createLedger(db, clock);
+  const context: SqliteContext = { db, writer, ledger, clock, sealer, newToken };
+  const names = createAgentNames(db);
+  const requests = createRequests(db);
+  return {
+    workflows: createWorkflowStore(context, { names, requests, cancelRunsOf: () => {} }),
+    agents: createAgentStore(context, { names, loseLeasesOf: () => {} }),
+    executions: undefined as never,
+    tasks: undefined as never,
+    records: createRecordStore(context),
+    clients: createClientStore(context),
+    epoch: parts.epoch,
+    fingerprint: (content) => sealer.fingerprint(content),
+    isWritable: () => writer.isWritable(),
+    prune: createPrune(context, parts.executionKeptUs),
+    async [Symbol.asyncDispose]() {
+      await writer.close();
+      connection.close();
+      parts.lock?.[Symbol.dispose]();
+    },
+  };
+}

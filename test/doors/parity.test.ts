@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Door, doorNames, openDoor, type Reply } from "./doors.ts";
+import { type CallAs, type Stage, scenarios } from "./scenarios.ts";
+import { startTestServer, type TestServer } from "./server.ts";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+
+afterAll(() => server[Symbol.asyncDispose]());
+
+const transcripts = new Map<string, unknown[]>();
+
+describe.each(doorNames)("through %s", (doorName) => {
+  test.each(Object.keys(scenarios))("%s", async (name) => {
+    const said: unknown[] = [];
+    await scenarios[name]?.(
+      await stageFor(openDoor(doorName, server), said, `${doorName} ${name}`),
+    );
+    transcripts.set(`${doorName} ${name}`, settled(said));
+  });
+});
+
+test.each(Object.keys(scenarios))("every door says the same: %s", (name) => {
+  const [first, ...others] = doorNames.map((door) => transcripts.get(`${door} ${name}`));
+  expect(first?.length).toBeGreaterThan(0);
+  for (const other of others) expect(other).toEqual(first);
+});
+
+/** An owner of its own, so that no scenario meets another. */
+async function stageFor(door: Door, said: unknown[], owner: string): Promise<Stage> {
+  const token = await server.token({ sub: owner });
+  const strangersToken = await server.token({ sub: `not ${owner}` });
+  const call: Stage["call"] = async (rpc, request, as: CallAs = {}) => {
+    const who = {
+      token: as.stranger === true ? strangersToken : token,
+      agentId: as.agent ?? "laptop",
+    };
+    const reply = await door.call(who, rpc, request, as.headers);
+    said.push({ rpc, agent: who.agentId, reply });
+    return reply;
+  };
+  return {
+    call,
+    async ok(rpc, request, as) {
+      const reply: Reply = await call(rpc, request, as);
+      if ("ok" in reply) return reply.ok;
+      throw new Error(`${rpc} failed: ${reply.reason} ${JSON.stringify(reply.details)}`);
+    },
+    async refused(reason, rpc, request, as) {
+      const reply = await call(rpc, request, as);
+      expect("reason" in reply ? reply.reason : `OK ${JSON.stringify(reply)}`).toBe(reason);
+      return "details" in reply ? reply.details : {};
+    },
+  };
+}
+
+const volatile =
+  /(wf|ex)_[0-9a-z]{26}|\d{4}-\d\d-\d\dT[\d:.]+Z|"\d+(\.\d+)?s"|[0-9a-f]{8}-[0-9a-f-]{27}/g;
+
+/** The transcript without what differs from run to run, in the order of its calls' rpcs. */
+function settled(said: readonly unknown[]): unknown[] {
+  return said
+    .map((line) => {
+      const text = JSON.stringify(line, (key, value: unknown) =>
+        ["leaseToken", "cursor", "nextPageToken", "message"].includes(key) ? "…" : value,
+      );
+      return text.replace(volatile, "…");
+    })
+    .sort();
+}

@@ -1,0 +1,96 @@
+import { join } from "node:path";
+import { issueToken, type TokenDraft } from "../../src/calls/auth/issuer.ts";
+import { loadSigningKeys } from "../../src/calls/auth/signing-keys.ts";
+import type { RateLimits } from "../../src/calls/rate-limits.ts";
+import type { ServerConfig } from "../../src/config.ts";
+import { type RunningServer, startServer } from "../../src/server.ts";
+import { makeFolder } from "../suites/open-store.ts";
+
+/** The real server on free ports, with what a test needs to call it. */
+export interface TestServer extends AsyncDisposable {
+  readonly httpUrl: string;
+  readonly grpcUrl: string;
+  readonly dataDir: string;
+  /** Every line it has logged. */
+  readonly log: readonly string[];
+  /** A token of the built-in issuer. */
+  token(draft: Partial<TokenDraft> & { readonly sub: string }): Promise<string>;
+  /** Stops it, and starts it again on the same data and other ports. */
+  restart(): Promise<void>;
+}
+
+export const unlimited: RateLimits = {
+  auth: null,
+  sync: null,
+  workflows: null,
+  agents: null,
+  executions: null,
+  tasks: null,
+};
+
+export async function startTestServer(settings: Partial<ServerConfig> = {}): Promise<TestServer> {
+  const folder = await makeFolder();
+  const log: string[] = [];
+  const start = () => startServer(configOf(folder.path, settings), worldOf(log));
+  let running: RunningServer = await start();
+  return {
+    get httpUrl() {
+      return running.httpUrl;
+    },
+    get grpcUrl() {
+      return `http://${running.grpcAddress}`;
+    },
+    dataDir: folder.path,
+    log,
+    async token({ sub, ...draft }) {
+      const { active } = await loadSigningKeys(folder.path);
+      const issued = await issueToken(active, {
+        sub,
+        ttlSeconds: 3600,
+        nowMs: Date.now(),
+        ...draft,
+      });
+      return issued.token;
+    },
+    async restart() {
+      await running[Symbol.asyncDispose]();
+      running = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function configOf(dataDir: string, settings: Partial<ServerConfig>): ServerConfig {
+  return {
+    host: "127.0.0.1",
+    httpPort: 0,
+    grpcPort: 0,
+    dataDir,
+    databasePath: join(dataDir, "sealflow.db"),
+    rateLimits: unlimited,
+    corsOrigins: [],
+    trustedProxies: [],
+    accessLog: false,
+    agentSilenceMs: 300_000,
+    executionKeptMs: 30 * 86_400_000,
+    ...settings,
+  };
+}
+
+function worldOf(log: string[]) {
+  const bootUs = Date.now() * 1000;
+  const bootMs = performance.now();
+  return {
+    clock: {
+      wallUs: () => Date.now() * 1000,
+      steadyUs: () => Math.floor(bootUs + (performance.now() - bootMs) * 1000),
+    },
+    random: Math.random,
+    writeLog: (line: string) => {
+      log.push(line);
+    },
+  };
+}

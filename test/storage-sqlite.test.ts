@@ -1,0 +1,10 @@
+import { agentStoreSuite } from "./suites/agent-store.ts";
+import { clientStoreSuite } from "./suites/client-store.ts";
+import { openFreshSqliteStore } from "./suites/open-store.ts";
+import { storeLifeSuite } from "./suites/store-life.ts";
+import { workflowStoreSuite } from "./suites/workflow-store.ts";
+
+storeLifeSuite("sqlite", openFreshSqliteStore);
+workflowStoreSuite("sqlite", openFreshSqliteStore);
+agentStoreSuite("sqlite", openFreshSqliteStore);
+clientStoreSuite("sqlite", openFreshSqliteStore);

@@ -1,0 +1,269 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, copyFile, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { describe, expect, test } from "vitest";
+import { loadServerKey, ServerKeyError } from "../src/storage/server-key.ts";
+import { markBackup, readKeyCheck, WrongServerKeyError } from "../src/storage/sqlite/identity.ts";
+import { holderPath, StoreHeldError } from "../src/storage/sqlite/lock.ts";
+import { migrationTimes, NewerStoreError } from "../src/storage/sqlite/migrate.ts";
+import { migrateSqliteFile, openSqliteStore } from "../src/storage/sqlite/open.ts";
+import { makeWorkflow } from "./suites/drafts.ts";
+import { createFakeClock, makeFolder, testKey } from "./suites/open-store.ts";
+
+const clock = createFakeClock();
+
+function openAt(path: string, options: { exclusive?: boolean; key?: Uint8Array } = {}) {
+  const { exclusive = true, key = testKey(1) } = options;
+  return openSqliteStore({ path, masterKey: key, clock, exclusive });
+}
+
+describe("one server a file", () => {
+  test("a second server is refused, and told who holds it", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    await using first = await openAt(path);
+    await writeFile(holderPath(path), "process 4711, http://127.0.0.1:8080\n");
+    const refused = await openAt(path).catch((cause: unknown) => cause);
+    expect(refused).toBeInstanceOf(StoreHeldError);
+    expect(refused).toMatchObject({ holder: "process 4711, http://127.0.0.1:8080" });
+    await makeWorkflow(first, "alice");
+  });
+
+  test("the refusal holds while the first server lives, and no longer", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    const first = await openAt(path);
+    await expect(openAt(path)).rejects.toThrow(StoreHeldError);
+    await expect(openAt(path)).rejects.toThrow(StoreHeldError);
+    await first[Symbol.asyncDispose]();
+    await using second = await openAt(path);
+    expect(second.isWritable()).toBe(true);
+  });
+
+  test("another process is refused, and may begin at once after a kill -9", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    const script = `
+      const { openSqliteStore } = await import(${JSON.stringify(
+        new URL("../src/storage/sqlite/open.ts", import.meta.url).href,
+      )});
+      const clock = { wallUs: () => 1, steadyUs: () => 1 };
+      await openSqliteStore({ path: ${JSON.stringify(path)}, masterKey: new Uint8Array(32).fill(1), clock });
+      process.stdout.write("open");
+      setInterval(() => {}, 1000);`;
+    const other = spawn(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    await once(other.stdout, "data");
+    await expect(openAt(path)).rejects.toThrow(StoreHeldError);
+    other.kill("SIGKILL");
+    await once(other, "exit");
+    await using store = await openAt(path);
+    expect(store.isWritable()).toBe(true);
+  });
+
+  test("a command works beside a running server, and the server sees that it did", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    await using server = await openAt(path);
+    const before = server.clients.foreignChanges();
+    await makeWorkflow(server, "alice");
+    expect(server.clients.foreignChanges()).toBe(before);
+    const command = await openAt(path, { exclusive: false });
+    await command.clients.addClient({
+      id: "c1",
+      name: "laptop",
+      owner: "alice",
+      agentId: "",
+      scope: "",
+      createdUs: 1,
+      secretHash: "hash",
+    });
+    expect(command.epoch).toBe(server.epoch);
+    await command[Symbol.asyncDispose]();
+    expect(server.clients.foreignChanges()).not.toBe(before);
+    expect(await server.clients.listClients()).toHaveLength(1);
+    await expect(openAt(path)).rejects.toThrow(StoreHeldError);
+  });
+
+  test("a command begins a database that no server has opened", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "data", "sealflow.db");
+    const command = await openAt(path, { exclusive: false });
+    const { epoch } = command;
+    await command[Symbol.asyncDispose]();
+    await using server = await openAt(path);
+    expect(server.epoch).toBe(epoch);
+  });
+});
+
+describe("the file", () => {
+  test("data, epoch and fingerprints survive reopening", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    const first = await openAt(path);
+    const made = await makeWorkflow(first, "alice");
+    const { epoch } = first;
+    const fingerprint = first.fingerprint("content");
+    await first[Symbol.asyncDispose]();
+    await using second = await openAt(path);
+    expect(await second.workflows.getWorkflow("alice", "w1")).toStrictEqual(made);
+    expect(second.epoch).toBe(epoch);
+    expect(second.fingerprint("content")).toBe(fingerprint);
+  });
+
+  test("it and its directory are for their user alone, and hold no key in the clear", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "data", "sealflow.db");
+    const store = await openAt(path);
+    await makeWorkflow(store, "alice", { encryptionKey: "a key nobody may read" });
+    await store[Symbol.asyncDispose]();
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(join(folder.path, "data"))).mode & 0o777).toBe(0o700);
+    expect((await readFile(path)).includes("a key nobody may read")).toBe(false);
+    expect((await readFile(path)).includes("nightly report")).toBe(true);
+  });
+
+  test("a marked copy draws a new epoch at its first server, and once", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    const copy = join(folder.path, "copy.db");
+    const original = await openAt(path);
+    await original[Symbol.asyncDispose]();
+    await copyFile(path, copy);
+    markBackup(copy);
+    const command = await openAt(copy, { exclusive: false });
+    expect(command.epoch).toBe(original.epoch);
+    await command[Symbol.asyncDispose]();
+    const first = await openAt(copy);
+    expect(first.epoch).not.toBe(original.epoch);
+    await first[Symbol.asyncDispose]();
+    await using again = await openAt(copy);
+    expect(again.epoch).toBe(first.epoch);
+  });
+});
+
+describe("migrations", () => {
+  test("their times ascend: an older one would be skipped silently", () => {
+    const times = migrationTimes();
+    expect(times.length).toBeGreaterThan(0);
+    expect(times).toStrictEqual([...new Set(times)].sort((a, b) => a - b));
+  });
+
+  test("migrateSqliteFile brings a file up to date, and changes nothing the second time", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    expect(migrateSqliteFile(path)).toStrictEqual({ changed: true });
+    expect(migrateSqliteFile(path)).toStrictEqual({ changed: false });
+    await using store = await openAt(path);
+    expect(store.isWritable()).toBe(true);
+  });
+
+  test("nobody migrates a file that a server holds", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    await using _server = await openAt(path);
+    forgetMigrations(path);
+    expect(() => migrateSqliteFile(path)).toThrow(StoreHeldError);
+    await expect(openAt(path, { exclusive: false })).rejects.toThrow(StoreHeldError);
+  });
+
+  test("a file of a newer version is refused", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    migrateSqliteFile(path);
+    const connection = new Database(path);
+    connection
+      .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', ?)")
+      .run(Math.max(...migrationTimes()) + 1);
+    connection.close();
+    await expect(openAt(path)).rejects.toThrow(NewerStoreError);
+  });
+});
+
+describe("the server's key", () => {
+  test("another key is refused, and the right one still opens the file", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    const first = await openAt(path);
+    await first[Symbol.asyncDispose]();
+    await expect(openAt(path, { key: testKey(2) })).rejects.toThrow(WrongServerKeyError);
+    await expect(openAt(path, { key: testKey(2), exclusive: false })).rejects.toThrow(
+      WrongServerKeyError,
+    );
+    await using second = await openAt(path);
+    expect(second.isWritable()).toBe(true);
+  });
+
+  test("a database tells whether it was made with a key", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "sealflow.db");
+    expect(readKeyCheck(path)).toBe(null);
+    migrateSqliteFile(path);
+    expect(readKeyCheck(path)).toBe(null);
+    await using _store = await openAt(path);
+    expect(readKeyCheck(path)).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    await expect(openAt(path)).rejects.toThrow(StoreHeldError);
+  });
+
+  test("it is made once, for its user alone", async () => {
+    await using folder = await makeFolder();
+    const dataDir = join(folder.path, "data");
+    const made = loadServerKey({ dataDir, hasKeyCheck: false });
+    expect(made.created).toBe(true);
+    expect(made.key).toHaveLength(32);
+    expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
+    expect((await stat(join(dataDir, "server.key"))).mode & 0o777).toBe(0o600);
+    for (const hasKeyCheck of [false, true]) {
+      const read = loadServerKey({ dataDir, hasKeyCheck });
+      expect(read).toStrictEqual({ key: made.key, created: false });
+    }
+  });
+
+  test("none is made for a database that has a check value", async () => {
+    await using folder = await makeFolder();
+    const source = { dataDir: folder.path, hasKeyCheck: true };
+    expect(() => loadServerKey(source)).toThrow(ServerKeyError);
+    await expect(stat(join(folder.path, "server.key"))).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  test("the setting counts before the file, and no file is made", async () => {
+    await using folder = await makeFolder();
+    const fromSetting = Buffer.from(testKey(7)).toString("base64url");
+    const read = loadServerKey({ dataDir: folder.path, fromSetting, hasKeyCheck: false });
+    expect(Buffer.from(read.key)).toStrictEqual(Buffer.from(testKey(7)));
+    expect(read.created).toBe(false);
+    await expect(stat(join(folder.path, "server.key"))).rejects.toMatchObject({ code: "ENOENT" });
+  });
+
+  test.each(["short", `${"A".repeat(42)}!`, "A".repeat(44)])(
+    "a setting that is no key is refused: %s",
+    async (fromSetting) => {
+      await using folder = await makeFolder();
+      const source = { dataDir: folder.path, fromSetting, hasKeyCheck: false };
+      expect(() => loadServerKey(source)).toThrow(ServerKeyError);
+    },
+  );
+
+  test("a key file that others can read is refused, and so is a damaged one", async () => {
+    await using folder = await makeFolder();
+    const source = { dataDir: folder.path, hasKeyCheck: false };
+    const path = join(folder.path, "server.key");
+    loadServerKey(source);
+    await chmod(path, 0o640);
+    expect(() => loadServerKey(source)).toThrow(ServerKeyError);
+    await chmod(path, 0o600);
+    expect(loadServerKey(source).created).toBe(false);
+    await writeFile(path, "");
+    expect(() => loadServerKey(source)).toThrow(ServerKeyError);
+  });
+});
+
+/** As a file looks to a newer version of the program. */
+function forgetMigrations(path: string): void {
+  const connection = new Database(path);
+  connection.exec("DELETE FROM __drizzle_migrations");
+  connection.close();
+}
