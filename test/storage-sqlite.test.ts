@@ -1,6 +1,7 @@
 import { agentStoreSuite } from "./suites/agent-store.ts";
 import { clientStoreSuite } from "./suites/client-store.ts";
 import { openFreshSqliteStore } from "./suites/open-store.ts";
+import { pruneSuite } from "./suites/prune.ts";
 import { storeLifeSuite } from "./suites/store-life.ts";
 import { workflowStoreSuite } from "./suites/workflow-store.ts";
 
@@ -8,3 +9,4 @@ storeLifeSuite("sqlite", openFreshSqliteStore);
 workflowStoreSuite("sqlite", openFreshSqliteStore);
 agentStoreSuite("sqlite", openFreshSqliteStore);
 clientStoreSuite("sqlite", openFreshSqliteStore);
+pruneSuite("sqlite", openFreshSqliteStore);

@@ -10,7 +10,8 @@ export async function refusedFieldsOf(call: Promise<unknown>): Promise<readonly 
   return ((await errorOf(call)).facts.fields ?? []).map(({ field }) => field);
 }
 
-async function errorOf(call: Promise<unknown>): Promise<ServiceError> {
+/** What a refused call throws. */
+export async function errorOf(call: Promise<unknown>): Promise<ServiceError> {
   const outcome = await call.then(
     () => null,
     (cause: unknown) => cause,

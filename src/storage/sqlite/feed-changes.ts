@@ -61,7 +61,7 @@ function createLooks(db: BetterSQLite3Database) {
         kind: "execution",
         id: row.id,
         workflowId: row.workflowId,
-        agentId: row.agentId,
+        agentId: row.agentId === "" ? namedAgent(row.route) : row.agentId,
         status: row.status,
         deleted: false,
         cursor: row.seq,
@@ -79,6 +79,11 @@ function createLooks(db: BetterSQLite3Database) {
         timeUs: row.changedUs,
       })),
   } satisfies Record<ChangeKind, (reach: Reach) => readonly LifecycleChange[]>;
+}
+
+/** Before its first attempt an execution has the agent that it waits for, if that one is named. */
+function namedAgent(route: string): string {
+  return route.startsWith("a:") ? route.slice(2) : "";
 }
 
 const p = sql.placeholder;
@@ -105,6 +110,7 @@ function prepareExecutions(db: BetterSQLite3Database) {
       id: execution.id,
       workflowId: execution.workflowId,
       agentId: execution.agentId,
+      route: execution.route,
       status: execution.status,
       changedUs: execution.changedUs,
       seq: execution.seq,
