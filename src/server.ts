@@ -6,6 +6,7 @@ import { WorkflowService } from "../gen/sealflow/v1/workflow_pb.ts";
 import { createAuthenticator } from "./calls/auth/authenticate.ts";
 import { createClientRegistry } from "./calls/auth/clients.ts";
 import { openKeyRing } from "./calls/auth/key-ring.ts";
+import { hasSigningKey } from "./calls/auth/signing-keys.ts";
 import { createVerifier } from "./calls/auth/verifier.ts";
 import { createIdentityWatch } from "./calls/auth/watch.ts";
 import { createChain, service } from "./calls/chain.ts";
@@ -48,6 +49,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly httpUrl: string;
   /** `host:port` */
   readonly grpcAddress: string;
+  /** The keys that there were none of, so that this start has made them. */
+  readonly madeKeys: readonly ("signing key" | "server key")[];
 }
 
 /** How long what runs may take to finish once the server stops. */
@@ -62,7 +65,9 @@ export async function startServer(config: ServerConfig, world: World): Promise<R
   const log = createLog(world.writeLog, () => new Date(world.clock.wallUs() / 1000));
   const onFailure = (cause: unknown) =>
     log("error", "background work failed", { fault: describeFault(cause) });
-  const store = parts.use(await openStore(config, world.clock));
+  const hadSigningKey = await hasSigningKey(config.dataDir);
+  const { store, madeServerKey } = await openStore(config, world.clock);
+  parts.use(store);
   const stopping = new AbortController();
 
   const wakeups = new Wakeups(new PollLine(world.clock));
@@ -110,19 +115,27 @@ export async function startServer(config: ServerConfig, world: World): Promise<R
   return {
     httpUrl: `http://${hostText(config.host)}:${httpPort}`,
     grpcAddress: `${hostText(config.host)}:${grpcPort}`,
+    madeKeys: [
+      ...(hadSigningKey ? [] : (["signing key"] as const)),
+      ...(madeServerKey ? (["server key"] as const) : []),
+    ],
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-async function openStore(config: ServerConfig, clock: Clock): Promise<Store> {
+async function openStore(
+  config: ServerConfig,
+  clock: Clock,
+): Promise<{ readonly store: Store; readonly madeServerKey: boolean }> {
   const path = config.databasePath;
-  const { key } = await loadServerKey({
+  const { key, created } = loadServerKey({
     dataDir: config.dataDir,
     ...(config.masterKey === undefined ? {} : { fromSetting: config.masterKey }),
     hasKeyCheck: readKeyCheck(path) !== null,
   });
   const executionKeptUs = config.executionKeptMs * 1000;
-  return openSqliteStore({ path, masterKey: key, clock, executionKeptUs });
+  const store = await openSqliteStore({ path, masterKey: key, clock, executionKeptUs });
+  return { store, madeServerKey: created };
 }
 
 interface CallParts {
@@ -213,9 +226,15 @@ async function listen(
 
 /** Another process listens on the port. */
 export class PortInUseError extends Error {
+  readonly port: number;
+  /** The setting that changes it, e.g. `http-port`. */
+  readonly flag: string;
+
   constructor(port: number, flag: string) {
     super(`Port ${port} is in use. Choose another with --${flag}, or 0 for any free one.`);
     this.name = "PortInUseError";
+    this.port = port;
+    this.flag = flag;
   }
 }
 

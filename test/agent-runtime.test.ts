@@ -393,6 +393,23 @@ describe("progress", () => {
     expect(errors[0]).toBeInstanceOf(RangeError);
   });
 
+  test("that cannot be stored costs neither the handler nor the lease", async () => {
+    const server = new FakeAgentService();
+    server.leaseMs = 4000;
+    server.failNext("heartbeat", refusal(Code.InvalidArgument, "VALIDATION_ERROR"));
+    const agent = start(
+      async (task) => {
+        await task.heartbeat("refused");
+        await task.heartbeat("a NUL: \0");
+      },
+      { server },
+    );
+    server.offer({ id: "ex_1" });
+    await until(() => server.completed.length === 1);
+    await agent.stop();
+    expect(server.progress.get("ex_1")).toBe("a NUL: \uFFFD");
+  });
+
   test("does not keep a handler waiting once the attempt is over", async () => {
     const server = new FakeAgentService();
     server.leaseMs = 400;

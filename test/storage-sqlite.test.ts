@@ -2,6 +2,7 @@ import { agentStoreSuite } from "./suites/agent-store.ts";
 import { clientStoreSuite } from "./suites/client-store.ts";
 import { openFreshSqliteStore } from "./suites/open-store.ts";
 import { pruneSuite } from "./suites/prune.ts";
+import { recordStoreSuite } from "./suites/record-store.ts";
 import { storeLifeSuite } from "./suites/store-life.ts";
 import { workflowStoreSuite } from "./suites/workflow-store.ts";
 
@@ -10,3 +11,4 @@ workflowStoreSuite("sqlite", openFreshSqliteStore);
 agentStoreSuite("sqlite", openFreshSqliteStore);
 clientStoreSuite("sqlite", openFreshSqliteStore);
 pruneSuite("sqlite", openFreshSqliteStore);
+recordStoreSuite("sqlite", openFreshSqliteStore);

@@ -11,6 +11,8 @@ export interface CommandOptions {
   readonly onStderr?: (chunk: Uint8Array) => void;
   /** How long the command has between SIGTERM and SIGKILL. Default 5 s. */
   readonly killAfterMs?: number;
+  /** Aborted to kill every command at once, before the abort returns. */
+  readonly killed?: AbortSignal;
 }
 
 const outputBytesMax = 1024 * 1024;
@@ -36,6 +38,8 @@ export function runCommand(command: readonly string[], options: CommandOptions =
     const child = start(file, args, commandEnv(options.env ?? process.env));
     const collected = collect(child, onStderr);
     const finishStopping = stopOn(signal, child, options.killAfterMs ?? killAfterDefaultMs);
+    const kill = () => killGroup(child, "SIGKILL");
+    options.killed?.addEventListener("abort", kill);
     sendTask(child, task);
     try {
       const end = await collected;
@@ -43,6 +47,7 @@ export function runCommand(command: readonly string[], options: CommandOptions =
       signal.throwIfAborted();
       throw failure(end, reportStderr);
     } finally {
+      options.killed?.removeEventListener("abort", kill);
       finishStopping();
     }
   };

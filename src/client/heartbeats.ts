@@ -99,7 +99,10 @@ async function beat(
     );
     takeResults(answer, beats, startedAtMs + leaseMs);
   } catch (error) {
-    return waits && interrupted.aborted ? "interrupted" : { error };
+    if (waits && interrupted.aborted) return "interrupted";
+    // Progress that is refused must not cost the leases of all.
+    if (isPermanent(error)) for (const { held, progress } of beats) settle(held, progress);
+    return { error };
   }
   if (isCancelling) await pause(Math.min(cancellingGapMs, thirdMs), interrupted);
   return "done";
@@ -124,6 +127,11 @@ async function taskBeat(held: HeldTask): Promise<TaskBeat> {
   return { held, progress, message: { ...message, progress: text } };
 }
 
+/** Stored, or never to be: nobody waits for it any more. */
+function settle(held: HeldTask, progress: PendingProgress | undefined): void {
+  if (progress !== undefined) held.stored(progress);
+}
+
 function takeResults(
   { results }: HeartbeatTasksResponse,
   beats: readonly TaskBeat[],
@@ -140,7 +148,7 @@ function takeResults(
     const leftMs = result.leaseLeft === undefined ? 0 : durationMs(result.leaseLeft);
     // What was left when the answer was written is never more than a lease from the request.
     held.extendTo(Math.min(nowMs + leftMs, leaseEndsAtMostMs));
-    if (progress !== undefined) held.stored(progress);
+    settle(held, progress);
     if (result.status === TaskHeartbeatStatus.CANCEL_REQUESTED) held.stop("cancel_requested");
   }
 }

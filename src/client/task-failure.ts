@@ -34,9 +34,14 @@ export function describeFailure(error: unknown, isSealed = false): ReportedFailu
   };
 }
 
+/** Text without what the service refuses everywhere: NUL and lone surrogates. */
+export function storable(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "\uFFFD");
+}
+
 function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
-  return firstBytes(text.toWellFormed().replaceAll("\0", "\uFFFD"), messageBytesMax);
+  return firstBytes(storable(text), messageBytesMax);
 }
 
 function firstBytes(text: string, bytesMax: number): string {

@@ -5,7 +5,7 @@ import { type AgentTask, TaskFailedError, type TaskHandler } from "./agent-task.
 import type { SealingKey } from "./crypto.ts";
 import type { HeldTask } from "./held-task.ts";
 import { openTask, type TaskEnvelope } from "./task-envelope.ts";
-import { describeFailure, type ReportedFailure } from "./task-failure.ts";
+import { describeFailure, type ReportedFailure, storable } from "./task-failure.ts";
 import { deliver, type ReportAnswer } from "./task-report.ts";
 
 const outputBytesMax = 1024 * 1024;
@@ -169,7 +169,7 @@ function progressText(progress: unknown, isSealed: boolean): string {
   if (byteLength(text) > bytesMax) {
     throw new RangeError(`Progress is larger than ${bytesMax} bytes`);
   }
-  return text;
+  return storable(text);
 }
 
 function byteLength(text: string): number {

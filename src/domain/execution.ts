@@ -106,6 +106,11 @@ export function routeOf(agentId: string, requiredCapabilities: readonly string[]
   return agentId === "" ? `c:${requiredCapabilities.join(",")}` : `a:${agentId}`;
 }
 
+/** The agent that a line was named for; empty for a line of capabilities. */
+export function agentOfRoute(route: string): string {
+  return route.startsWith("a:") ? route.slice(2) : "";
+}
+
 /** Whether an agent may take what waits in a line of its owner. */
 export function mayTake(
   route: string,

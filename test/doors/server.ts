@@ -63,6 +63,11 @@ export async function startTestServer(settings: Partial<ServerConfig> = {}): Pro
   };
 }
 
+/** What it has logged as its own fault. */
+export function faultsOf({ log }: TestServer): string[] {
+  return log.filter((line) => JSON.parse(line).level === "error");
+}
+
 function configOf(dataDir: string, settings: Partial<ServerConfig>): ServerConfig {
   return {
     host: "127.0.0.1",

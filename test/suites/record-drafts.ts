@@ -60,13 +60,39 @@ export function readFeed(store: Store, changes: Partial<FeedQuery> = {}): Promis
   return store.records.readFeed("alice", feedQuery(changes));
 }
 
+/** All pages, one after the other, from the beginning. */
+export async function readPages(
+  store: Store,
+  owner: string,
+  filter: Partial<FeedQuery>,
+): Promise<readonly FeedPage[]> {
+  const pages: FeedPage[] = [];
+  for (let after = 0, hasMore = true; hasMore; ) {
+    const page = await store.records.readFeed(owner, feedQuery({ ...filter, after }));
+    pages.push(page);
+    after = page.cursor;
+    hasMore = page.hasMore;
+  }
+  return pages;
+}
+
 /** What a page is about, in its order. */
 export function namesOf({ items }: FeedPage): readonly string[] {
   return items.map(nameOf);
 }
 
 export function nameOf({ record, change }: FeedItem): string {
-  return record === undefined
-    ? `${change.kind}/${change.id}`
-    : `${record.type}/${record.entityId}`;
+  return record === undefined ? `${change.kind}/${change.id}` : `${record.type}/${record.entityId}`;
+}
+
+/** In the order of the feed: note/n2, task/n2 (of agent-2), note/n1 updated, note/n3 deleted. */
+export async function fillFeed(store: Store): Promise<void> {
+  await pushEach(store, ...["n1", "n2", "n3"].map((entityId) => recordDraft({ entityId })));
+  await store.records.pushRecords("alice", {
+    agentId: "agent-2",
+    drafts: [recordDraft({ type: "task", entityId: "n2" })],
+    mode: "single",
+  });
+  await pushSingle(store, { version: "2" });
+  await pushSingle(store, { entityId: "n3", version: "3", deleted: true });
 }

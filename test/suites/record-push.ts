@@ -1,19 +1,21 @@
 import { describe, expect, test } from "vitest";
-import { limits } from "../../src/domain/limits.ts";
 import { minute, type OpenedStore } from "./open-store.ts";
-import { feedQuery, namesOf, pushAtomic, pushEach, pushSingle, readFeed, recordDraft } from "./record-drafts.ts";
+import {
+  feedQuery,
+  namesOf,
+  pushEach,
+  pushSingle,
+  readFeed,
+  recordDraft,
+} from "./record-drafts.ts";
 import { errorOf, refusalOf } from "./refusal.ts";
 
 type Open = () => Promise<OpenedStore>;
 
 export function pushSuite(open: Open): void {
   describe("what is stored", () => storedSuite(open));
-  describe("a known mutation id", () => mutationSuite(open));
   describe("the same version, data and deletion", () => unchangedSuite(open));
   describe("expected revision, then version", () => versionSuite(open));
-  describe("single", () => singleSuite(open));
-  describe("each", () => eachSuite(open));
-  describe("atomic", () => atomicSuite(open));
 }
 
 function storedSuite(open: Open): void {
@@ -95,9 +97,7 @@ function storedSuite(open: Open): void {
     const others = [recordDraft(), recordDraft({ type: "task" }), recordDraft({ entityId: "n2" })];
     const outcomes = await pushEach(store, ...others);
     expect(outcomes.map(({ status }) => status)).toStrictEqual(["created", "created", "created"]);
-    expect(namesOf(await store.records.readFeed("bob", feedQuery()))).toStrictEqual([
-      "note/n1",
-    ]);
+    expect(namesOf(await store.records.readFeed("bob", feedQuery()))).toStrictEqual(["note/n1"]);
   });
 
   test("accepted records take consecutive positions, whatever the clock does", async () => {
@@ -121,87 +121,6 @@ function storedSuite(open: Open): void {
     clock.advance(2 * minute);
     await pushSingle(store, { version: "3" });
     expect(await store.records.head("alice")).toBe(clock.wallUs());
-  });
-}
-
-function mutationSuite(open: Open): void {
-  test("answers as it did the first time", async () => {
-    await using opened = await open();
-    const { store, clock } = opened;
-    const first = await pushSingle(store, { mutationId: "m1" });
-    clock.advance(minute);
-    await pushSingle(store, { version: "2" });
-    const head = await store.records.head("alice");
-    const again = await pushSingle(store, { mutationId: "m1", encryptedData: "sealed anew" });
-    expect(again.result).toStrictEqual(first.result);
-    expect(again.touched.feeds).toStrictEqual([]);
-    expect(await store.records.head("alice")).toBe(head);
-    expect((await readFeed(store)).items).toMatchObject([{ record: { version: "2" } }]);
-  });
-
-  test("every status is remembered, unchanged too", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushSingle(store);
-    const pushes = [
-      { mutationId: "m1" },
-      { mutationId: "m2", version: "2" },
-      { mutationId: "m3", version: "3", deleted: true, encryptedData: "" },
-    ];
-    for (const push of pushes) await pushSingle(store, push);
-    const outcomes = await pushEach(store, ...pushes.map(recordDraft));
-    expect(outcomes).toMatchObject([
-      { status: "unchanged", record: { version: "1.0.0", revision: 1 } },
-      { status: "updated", record: { version: "2", revision: 2 } },
-      { status: "deleted", record: { version: "3", revision: 3 } },
-    ]);
-  });
-
-  test("goes before everything else: the expected revision is not looked at again", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    const push = { mutationId: "m1", expectedRevision: 0 };
-    const { result } = await pushSingle(store, push);
-    expect((await pushSingle(store, push)).result).toStrictEqual(result);
-  });
-
-  test("a refused one is not remembered", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushSingle(store, { version: "2" });
-    expect(await refusalOf(pushSingle(store, { mutationId: "m1" }))).toBe("SYNC_CONFLICT");
-    expect((await pushSingle(store, { mutationId: "m1", version: "3" })).result).toMatchObject([
-      { status: "updated" },
-    ]);
-  });
-
-  test("for another entity, version or deletion it was used for something else", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushSingle(store, { mutationId: "m1" });
-    const others = [{ entityId: "n2" }, { type: "task" }, { version: "1.0.1" }, { deleted: true }];
-    for (const other of others) {
-      const push = recordDraft({ mutationId: "m1", ...other });
-      const error = await errorOf(pushSingle(store, push));
-      expect(error.reason).toBe("IDEMPOTENCY_CONFLICT");
-      expect(error.facts.details).toStrictEqual({ mutationId: "m1" });
-      expect(await refusalOf(pushAtomic(store, push))).toBe("IDEMPOTENCY_CONFLICT");
-      expect(await pushEach(store, push)).toMatchObject([
-        { status: "conflict", reason: "MUTATION_REUSED" },
-      ]);
-    }
-    expect(namesOf(await readFeed(store))).toStrictEqual(["note/n1"]);
-  });
-
-  test("is the owner's", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushSingle(store, { mutationId: "m1" });
-    const drafts = [recordDraft({ mutationId: "m1", version: "2" })];
-    const push = { agentId: "agent-1", drafts, mode: "single" } as const;
-    expect((await store.records.pushRecords("bob", push)).result).toMatchObject([
-      { status: "created" },
-    ]);
   });
 }
 
@@ -302,128 +221,5 @@ function versionSuite(open: Open): void {
     await pushSingle(store, { expectedRevision: 0, deleted: true });
     const afresh = { version: "2", expectedRevision: 0 };
     expect(await refusalOf(pushSingle(store, afresh))).toBe("SYNC_CONFLICT");
-  });
-}
-
-function singleSuite(open: Open): void {
-  test("a conflict shows the server's record with its data", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushSingle(store, { version: "2", encryptedData: "the server's" });
-    const { items } = await readFeed(store);
-    const error = await errorOf(pushSingle(store, { mutationId: "m1" }));
-    expect(error.reason).toBe("SYNC_CONFLICT");
-    expect(error.facts.conflict).toStrictEqual({
-      reason: "STALE_VERSION",
-      current: items[0]?.record,
-    });
-  });
-}
-
-function eachSuite(open: Open): void {
-  test("reports every conflict as an outcome, and stores the rest", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushEach(store, recordDraft({ version: "2", encryptedData: "the server's" }));
-    const { items } = await readFeed(store);
-    const outcomes = await pushEach(
-      store,
-      recordDraft(),
-      recordDraft({ entityId: "n2", expectedRevision: 4 }),
-      recordDraft({ entityId: "n3" }),
-    );
-    expect(outcomes).toMatchObject([
-      { status: "conflict", reason: "STALE_VERSION" },
-      { status: "conflict", reason: "REVISION_MISMATCH", current: null },
-      { status: "created" },
-    ]);
-    expect(outcomes[0]).toStrictEqual({
-      status: "conflict",
-      reason: "STALE_VERSION",
-      current: items[0]?.record,
-    });
-    expect(namesOf(await readFeed(store))).toStrictEqual(["note/n1", "note/n3"]);
-  });
-
-  test("nothing is touched when nothing is stored", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushEach(store, recordDraft({ version: "2" }));
-    const push = { agentId: "agent-1", drafts: [recordDraft()], mode: "each" } as const;
-    const { touched } = await store.records.pushRecords("alice", push);
-    expect(touched).toMatchObject({ feeds: [], queued: [], executions: [] });
-  });
-
-  test("leaves the data out of conflicts once the answer is full", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    const large = "x".repeat(limits.pageBytesMax / 2);
-    const sizes = [large, "small", large, large, ""];
-    const stored = sizes.map((encryptedData, i) =>
-      recordDraft({ entityId: `n${i}`, version: "2", encryptedData, deleted: encryptedData === "" }),
-    );
-    for (const draft of stored) await pushEach(store, draft);
-    const stale = stored.map(({ entityId }) => recordDraft({ entityId }));
-    const outcomes = await pushEach(store, ...stale);
-    const shown = outcomes.map((it) =>
-      it.status === "conflict" ? [it.current?.encryptedData.length, it.dataOmitted] : [],
-    );
-    expect(shown).toStrictEqual([
-      [large.length, undefined],
-      ["small".length, undefined],
-      [0, true],
-      [0, true],
-      [0, undefined],
-    ]);
-  });
-}
-
-function atomicSuite(open: Open): void {
-  test("stores all", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    const { result, touched } = await pushAtomic(
-      store,
-      recordDraft(),
-      recordDraft({ entityId: "n2", deleted: true }),
-    );
-    expect(result.map(({ status }) => status)).toStrictEqual(["created", "deleted"]);
-    expect(touched.feeds).toStrictEqual(["alice"]);
-  });
-
-  test("or none: every conflicting record is named, without its data, and nothing is written", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    await pushEach(store, recordDraft({ version: "2" }), recordDraft({ entityId: "n2" }));
-    const before = await readFeed(store);
-    const error = await errorOf(
-      pushAtomic(
-        store,
-        recordDraft({ entityId: "n3", mutationId: "m3" }),
-        recordDraft(),
-        recordDraft({ entityId: "n2", encryptedData: "other" }),
-        recordDraft({ entityId: "n4", expectedRevision: 1 }),
-      ),
-    );
-    expect(error.reason).toBe("SYNC_CONFLICT");
-    expect(error.facts.conflict).toMatchObject({
-      conflicts: [
-        { index: 1, reason: "STALE_VERSION", current: { version: "2", encryptedData: "" } },
-        { index: 2, reason: "SAME_VERSION", current: { entityId: "n2", encryptedData: "" } },
-        { index: 3, reason: "REVISION_MISMATCH", current: null },
-      ],
-    });
-    expect(await readFeed(store)).toStrictEqual(before);
-    const again = recordDraft({ entityId: "n3", mutationId: "m3", version: "7" });
-    expect(await pushEach(store, again)).toMatchObject([{ status: "created" }]);
-  });
-
-  test("a repeated batch answers as it did the first time", async () => {
-    await using opened = await open();
-    const { store } = opened;
-    const drafts = ["n1", "n2"].map((entityId) => recordDraft({ entityId, mutationId: entityId }));
-    const { result } = await pushAtomic(store, ...drafts);
-    await pushSingle(store, { version: "2" });
-    expect((await pushAtomic(store, ...drafts)).result).toStrictEqual(result);
   });
 }

@@ -40,6 +40,11 @@ export async function loadSigningKeys(dataDir: string): Promise<SigningKeys> {
   throw new ServiceError("UNAVAILABLE", `There is no signing key in ${dataDir}/keys`);
 }
 
+/** Whether a data directory has a key to sign with. */
+export async function hasSigningKey(dataDir: string): Promise<boolean> {
+  return (await readKeys(openKeyDirectory(dataDir))) !== null;
+}
+
 /** Reads the keys of a data directory, and makes the first one if there is none. */
 export async function ensureSigningKey(dataDir: string): Promise<SigningKeys> {
   const directory = openKeyDirectory(dataDir);

@@ -1,3 +1,4 @@
+import { nearest } from "../../domain/edit-distance.ts";
 import { ServiceError } from "../../domain/errors.ts";
 import type { Route, Verb } from "./route.ts";
 
@@ -12,6 +13,9 @@ interface Node {
   named: Node | undefined;
   readonly routes: Map<string, Route>;
 }
+
+/** A path with more wrong letters is not one of ours, misspelled. */
+const misspellingMax = 3;
 
 /** Finds routes by their segments; a fixed segment goes before a named one. */
 export class Router {
@@ -55,7 +59,7 @@ export class Router {
   }
 
   #notFound(path: string): ServiceError {
-    const near = nearest(path, this.#paths);
+    const near = nearest(path, this.#paths, misspellingMax);
     const advice = near === undefined ? "" : `. Did you mean /api/v1${near}?`;
     return new ServiceError("ROUTE_NOT_FOUND", `No such path${advice}`);
   }
@@ -88,28 +92,4 @@ function decode(segment: string): string {
   } catch {
     throw new ServiceError("ROUTE_NOT_FOUND", "The path is not percent-encoded UTF-8");
   }
-}
-
-/** The path of the table that is spelled most alike, if one is near. */
-function nearest(path: string, paths: readonly string[]): string | undefined {
-  if (path.length > 100) return undefined;
-  const ranked = paths
-    .map((known) => ({ known, distance: editDistance(path, known) }))
-    .sort((a, b) => a.distance - b.distance);
-  const [best] = ranked;
-  return best !== undefined && best.distance <= 3 ? best.known : undefined;
-}
-
-/** Levenshtein's: how many letters to change, drop or add. */
-export function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...b].entries()) {
-      const change = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(change, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }

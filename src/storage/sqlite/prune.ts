@@ -3,6 +3,7 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { spans } from "../../domain/limits.ts";
 import type { Store } from "../port.ts";
 import type { SqliteContext } from "./context.ts";
+import { executionCounter } from "./execution-counters.ts";
 import {
   counter,
   execution,
@@ -16,6 +17,8 @@ import {
 } from "./schema.ts";
 
 const p = sql.placeholder;
+const isCounter = sql`${counter.owner} = ${p("owner")} AND ${counter.kind} = ${p("kind")}
+  AND ${counter.status} = ${p("status")}`;
 
 /** `executionKeptUs`: how long an execution is kept after its end. */
 export function createPrune(context: SqliteContext, executionKeptUs: number): Store["prune"] {
@@ -80,11 +83,11 @@ function createExecutionEraser(db: BetterSQLite3Database) {
   const uncount = db
     .update(counter)
     .set({ n: sql`${counter.n} - 1` })
-    .where(sql`${counter.owner} = ${p("owner")} AND ${counter.kind} = ${p("kind")}`)
+    .where(isCounter)
     .prepare();
   return (swept: { readonly id: string; readonly owner: string; readonly workflowId: string }) => {
     for (const statement of children) statement.run({ id: swept.id });
-    uncount.run({ owner: swept.owner, kind: `execution:${swept.workflowId}` });
+    uncount.run({ ...executionCounter(swept.owner, swept.workflowId) });
   };
 }
 
@@ -95,12 +98,9 @@ function createWorkflowEraser(db: BetterSQLite3Database) {
     db.delete(request).where(eq(request.objectId, id)).prepare(),
     db.delete(workflow).where(eq(workflow.id, id)).prepare(),
   ];
-  const dropCounter = db
-    .delete(counter)
-    .where(sql`${counter.owner} = ${p("owner")} AND ${counter.kind} = ${p("kind")}`)
-    .prepare();
+  const dropCounter = db.delete(counter).where(isCounter).prepare();
   return (swept: { readonly id: string; readonly owner: string }) => {
     for (const statement of rows) statement.run({ id: swept.id });
-    dropCounter.run({ owner: swept.owner, kind: `execution:${swept.id}` });
+    dropCounter.run({ ...executionCounter(swept.owner, swept.id) });
   };
 }

@@ -128,6 +128,8 @@ export const execution = sqliteTable(
     }).notNull(),
     /** When it may be granted. */
     dueUs: micros("due_us").notNull(),
+    /** How long that was put off when it was queued: no restart makes it longer. */
+    pauseUs: micros("pause_us").notNull(),
     /** When the sweeper must look at it next; null once it has ended. */
     wakeUs: micros("wake_us"),
     attempt: integer("attempt").notNull(),
@@ -167,6 +169,7 @@ export const execution = sqliteTable(
     index("execution_wake").on(t.wakeUs).where(sql`wake_us IS NOT NULL`),
     index("execution_held").on(t.agentOwner, t.agentId).where(sql`status = 'running'`),
     index("execution_of_workflow").on(t.workflowId, t.createdUs, t.id),
+    index("execution_active").on(t.workflowId).where(sql`wake_us IS NOT NULL`),
     uniqueIndex("execution_feed").on(t.owner, t.seq),
     index("execution_finished").on(t.finishedUs).where(sql`finished_us IS NOT NULL`),
   ],
@@ -190,6 +193,9 @@ export const taskReport = sqliteTable(
     executionId: text("execution_id").notNull(),
     leaseToken: text("lease_token").notNull(),
     verb: text("verb", { enum: ["complete", "fail", "release"] }).notNull(),
+    /** Who reported. */
+    agentOwner: text("agent_owner").notNull(),
+    agentId: text("agent_id").notNull(),
   },
   (t) => [primaryKey({ columns: [t.executionId, t.leaseToken] })],
 );

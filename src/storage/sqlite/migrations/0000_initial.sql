@@ -47,6 +47,7 @@ CREATE TABLE `execution` (
 	`route` text NOT NULL,
 	`status` text NOT NULL,
 	`due_us` integer NOT NULL,
+	`pause_us` integer NOT NULL,
 	`wake_us` integer,
 	`attempt` integer NOT NULL,
 	`is_new_attempt` integer NOT NULL,
@@ -77,6 +78,7 @@ CREATE INDEX `execution_ready` ON `execution` (`route_owner`,`route`,`due_us`,`i
 CREATE INDEX `execution_wake` ON `execution` (`wake_us`) WHERE wake_us IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `execution_held` ON `execution` (`agent_owner`,`agent_id`) WHERE status = 'running';--> statement-breakpoint
 CREATE INDEX `execution_of_workflow` ON `execution` (`workflow_id`,`created_us`,`id`);--> statement-breakpoint
+CREATE INDEX `execution_active` ON `execution` (`workflow_id`) WHERE wake_us IS NOT NULL;--> statement-breakpoint
 CREATE UNIQUE INDEX `execution_feed` ON `execution` (`owner`,`seq`);--> statement-breakpoint
 CREATE INDEX `execution_finished` ON `execution` (`finished_us`) WHERE finished_us IS NOT NULL;--> statement-breakpoint
 CREATE TABLE `execution_content` (
@@ -157,6 +159,8 @@ CREATE TABLE `task_report` (
 	`execution_id` text NOT NULL,
 	`lease_token` text NOT NULL,
 	`verb` text NOT NULL,
+	`agent_owner` text NOT NULL,
+	`agent_id` text NOT NULL,
 	PRIMARY KEY(`execution_id`, `lease_token`)
 );
 --> statement-breakpoint

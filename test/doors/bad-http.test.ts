@@ -1,0 +1,241 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { newOwner, type RestCaller } from "./callers.ts";
+import { head, openRaw, type RawConnection } from "./raw-http.ts";
+import { faultsOf, startTestServer, type TestServer } from "./server.ts";
+
+// Clients that break HTTP, send too much, lie about it or leave. None may cost the others anything.
+
+let server: TestServer;
+let me: RestCaller;
+beforeAll(async () => {
+  server = await startTestServer();
+  me = await newOwner(server);
+});
+afterEach(async () => {
+  expect((await me.call("GET", "/workflows?limit=1")).status).toBe(200);
+});
+afterAll(async () => {
+  expect(faultsOf(server)).toEqual([]);
+  await server[Symbol.asyncDispose]();
+});
+
+const MiB = 1024 * 1024;
+const identity = () => ({
+  authorization: `Bearer ${me.token}`,
+  "x-agent-id": "laptop",
+  "content-type": "application/json",
+});
+const post = (headers: Record<string, string | number>, path = "/api/v1/workflows") =>
+  head(`POST ${path}`, { ...identity(), ...headers });
+
+/** A chunk of `bytes` bytes in the chunked transfer coding. */
+function chunk(bytes: number): string {
+  return `${bytes.toString(16)}\r\n${" ".repeat(bytes)}\r\n`;
+}
+
+describe("a body that is too large", () => {
+  test("is refused by its announced length, before it is sent", async () => {
+    using raw = openRaw(server);
+    raw.send(post({ "content-length": 5 * MiB }));
+    const { status, body } = await raw.answer();
+    expect([status, body.error.code]).toEqual([413, "PAYLOAD_TOO_LARGE"]);
+    expect(body.error.details).toEqual({ maxBytes: 4 * MiB });
+  });
+
+  test("is refused while it arrives when its length was not announced", async () => {
+    using raw = openRaw(server);
+    raw.send(post({ "transfer-encoding": "chunked" }));
+    for (let sent = 0; sent < 5; sent += 1) raw.send(chunk(MiB));
+    const { status, body } = await raw.answer();
+    expect([status, body.error.code]).toEqual([413, "PAYLOAD_TOO_LARGE"]);
+  });
+
+  test.each(["announced", "not announced"])("reaches an ordinary client: %s", async (how) => {
+    const bytes = new Uint8Array(5 * MiB).fill(0x20);
+    const stream = () =>
+      new ReadableStream({
+        start(controller) {
+          for (let at = 0; at < bytes.length; at += 65536) {
+            controller.enqueue(bytes.subarray(at, at + 65536));
+          }
+          controller.close();
+        },
+      });
+    const response = await fetch(`${server.httpUrl}/api/v1/workflows`, {
+      method: "POST",
+      headers: identity(),
+      body: how === "announced" ? bytes : stream(),
+      duplex: "half",
+    } as RequestInit);
+    expect(response.status).toBe(413);
+    expect(await response.json()).toMatchObject({ error: { code: "PAYLOAD_TOO_LARGE" } });
+  });
+
+  test("is asked for with 100-continue only when it is wanted", async () => {
+    using raw = openRaw(server);
+    raw.send(post({ "content-length": 12, expect: "100-continue" }));
+    await raw.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
+    raw.send('{"name":"w"}');
+    expect((await raw.answer()).status).toBe(201);
+
+    using large = openRaw(server);
+    large.send(post({ "content-length": 5 * MiB, expect: "100-continue" }));
+    const answer = await large.answer();
+    expect(answer.status).toBe(413);
+    expect(answer.text).not.toContain("100 Continue");
+  });
+
+  test("over Connect, by length, while it arrives, and with 100-continue", async () => {
+    const path = "/sealflow.v1.WorkflowService/CreateWorkflow";
+    using announced = openRaw(server);
+    announced.send(post({ "content-length": 5 * MiB }, path));
+    const first = await announced.answer();
+    expect([first.status, first.body.code]).toEqual([429, "resource_exhausted"]);
+    expect(first.body.details).toMatchObject([{ debug: { reason: "PAYLOAD_TOO_LARGE" } }]);
+
+    using streamed = openRaw(server);
+    streamed.send(post({ "transfer-encoding": "chunked" }, path));
+    for (let sent = 0; sent < 5; sent += 1) streamed.send(chunk(MiB));
+    expect((await streamed.answer()).body.code).toBe("resource_exhausted");
+
+    using asked = openRaw(server);
+    asked.send(post({ "content-length": 12, expect: "100-continue" }, path));
+    await asked.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
+    asked.send('{"name":"w"}');
+    expect((await asked.answer()).body).toMatchObject({ name: "w" });
+  });
+});
+
+describe("a length that is a lie", () => {
+  test("too short: what follows is no request", async () => {
+    using raw = openRaw(server);
+    raw.send(`${post({ "content-length": 5 })}{"name":"w"}`);
+    const { status, body } = await raw.answer();
+    expect([status, body.error.code]).toEqual([400, "VALIDATION_ERROR"]);
+  });
+
+  test.each(["-1", "x", "5, 6", "99999999999999999999999999"])("%s is 400", async (length) => {
+    using raw = openRaw(server);
+    raw.send(`${post({ "content-length": length })}{"name":"w"}`);
+    const { status, body } = await raw.answer();
+    expect([400, 413]).toContain(status);
+    expect(body.success).toBe(false);
+  });
+
+  test("beside a transfer coding is 400", async () => {
+    using raw = openRaw(server);
+    raw.send(`${post({ "content-length": 5, "transfer-encoding": "chunked" })}0\r\n\r\n`);
+    const { status, body } = await raw.answer();
+    expect([status, body.error.code]).toEqual([400, "VALIDATION_ERROR"]);
+  });
+
+  test.each(["g\r\n", "-5\r\n", "5\r\n123"])("in a chunk: %j", async (text) => {
+    using raw = openRaw(server);
+    raw.send(`${post({ "transfer-encoding": "chunked" })}${text}`);
+    raw.socket.end();
+    await pause(50);
+  });
+});
+
+describe("a client that leaves", () => {
+  const leave = (how: (raw: RawConnection) => void) => async () => {
+    using raw = openRaw(server);
+    raw.send(`${post({ "content-length": 1000 })}{"name":`);
+    await pause(30);
+    how(raw);
+    await pause(50);
+  };
+  test(
+    "in the middle of a body",
+    leave(({ socket }) => socket.destroy()),
+  );
+  test(
+    "with a reset",
+    leave(({ socket }) => socket.resetAndDestroy()),
+  );
+  test(
+    "after half a close",
+    leave(({ socket }) => socket.end()),
+  );
+
+  test("while it waits for a task leaves the task to others", async () => {
+    const owner = await newOwner(server);
+    await owner.ok("POST", "/agents/register", { id: "a" });
+    using raw = openRaw(server);
+    const body = '{"wait":20}';
+    const headers = { ...identity(), authorization: `Bearer ${owner.token}`, "x-agent-id": "a" };
+    raw.send(head("POST /api/v1/tasks/poll", { ...headers, "content-length": body.length }) + body);
+    await pause(50);
+    raw.socket.destroy();
+    await pause(50);
+    await owner.ok("POST", "/agents/a/execute", { wait: 0 });
+    const { tasks } = await owner.as("a").ok("POST", "/tasks/poll", { wait: 5 });
+    expect(tasks).toHaveLength(1);
+  });
+});
+
+describe("requests that are none", () => {
+  test.each([
+    "GARBAGE\r\n\r\n",
+    "GET\r\n\r\n",
+    "GET /api/v1/workflows HTTP/9.9\r\n\r\n",
+    "GET /api/v1/workflows HTTP/1.1\r\nbroken header\r\n\r\n",
+    "GET /api/v1/workflows HTTP/1.1\r\n\r\n",
+    "GET /api/v1/work flows HTTP/1.1\r\nhost: x\r\n\r\n",
+    "GET /api/v1/workflows HTTP/1.1\r\nhost: x\r\nx: a\0b\r\n\r\n",
+    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+  ])("%j is 400 in the shape of the interface", async (text) => {
+    using raw = openRaw(server);
+    raw.send(Buffer.from(text, "latin1"));
+    const { status, body } = await raw.answer();
+    expect(status).toBe(400);
+    expect(body).toEqual({
+      success: false,
+      error: { code: "VALIDATION_ERROR", message: expect.any(String), details: {} },
+    });
+  });
+
+  test("headers without end are 400", async () => {
+    using raw = openRaw(server);
+    raw.send(head("GET /api/v1/workflows", { ...identity(), x: "x".repeat(64 * 1024) }));
+    const { status, body } = await raw.answer();
+    expect([status, body.error.code]).toEqual([400, "VALIDATION_ERROR"]);
+  });
+
+  test("slow headers keep nobody else waiting", async () => {
+    using slow = openRaw(server);
+    slow.send("GET /api/v1/workflows HTTP/1.1\r\nhost: localhost\r\nx: ");
+    for (let i = 0; i < 5; i += 1) {
+      slow.send("y");
+      await pause(20);
+    }
+    expect((await me.call("GET", "/workflows?limit=1")).status).toBe(200);
+    slow.send("\r\n\r\n");
+    expect((await slow.answer()).status).toBe(401);
+  });
+
+  test.each(["CONNECT", "TRACE", "PROPFIND"])("the verb %s is not served", async (verb) => {
+    using raw = openRaw(server);
+    raw.send(head(`${verb} /api/v1/workflows`, identity()));
+    const answer = await raw.answer().catch(() => undefined);
+    expect(answer?.status ?? 405).toBe(405);
+  });
+
+  test("two in one packet are answered in their order", async () => {
+    using raw = openRaw(server);
+    const two = head("GET /api/v1/nothing", identity()) + head("GET /api/v1/agents", identity());
+    raw.send(two);
+    await raw.until(/404 Not Found[^]*ROUTE_NOT_FOUND[^]*200 OK[^]*"agents":/);
+  });
+
+  test("a refused request leaves its connection usable", async () => {
+    using raw = openRaw(server);
+    const bad = '{"name":5}';
+    raw.send(`${post({ "content-length": bad.length })}${bad}`);
+    expect((await raw.answer()).status).toBe(400);
+    raw.send(head("GET /api/v1/agents", identity()));
+    await raw.until(/400 Bad Request[^]*200 OK/);
+  });
+});

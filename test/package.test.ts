@@ -1,0 +1,148 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeFolder } from "./suites/open-store.ts";
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL("..", import.meta.url));
+const { dependencies, version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+
+let folder: Awaited<ReturnType<typeof makeFolder>>;
+/** Somebody's program that has the package, and of ours nothing else. */
+let app: string;
+let installed: string;
+
+beforeAll(async () => {
+  folder = await makeFolder();
+  app = join(folder.path, "app");
+  installed = join(app, "node_modules/sealflow");
+  const dist = join(folder.path, "dist");
+  await run(process.execPath, [join(root, "tools/build.ts"), dist]);
+  await run("npm", ["pack", dist, "--silent", "--pack-destination", folder.path]);
+  await mkdir(installed, { recursive: true });
+  const tarball = join(folder.path, `sealflow-${version}.tgz`);
+  await run("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"]);
+  await Promise.all(Object.keys(dependencies).map(linkDependency));
+  await writeFile(join(app, "package.json"), '{ "type": "module" }');
+});
+
+afterAll(() => folder[Symbol.asyncDispose]());
+
+/** As an install would place it; one that the manifest forgets is not to be found. */
+async function linkDependency(name: string): Promise<void> {
+  const place = join(app, "node_modules", name);
+  await mkdir(dirname(place), { recursive: true });
+  await symlink(join(root, "node_modules", name), place);
+}
+
+test("holds what is needed to run it, and nothing of a checkout", async () => {
+  const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  expect(manifest).toMatchObject({
+    name: "sealflow",
+    version,
+    license: "Apache-2.0",
+    dependencies,
+  });
+  for (const field of ["private", "scripts", "devDependencies", "optionalDependencies"]) {
+    expect(manifest).not.toHaveProperty(field);
+  }
+  expect((await readdir(installed)).sort()).toEqual(
+    ["LICENSE", "README.md", "gen", "package.json", "proto", "src"].sort(),
+  );
+  const files = await readdir(installed, { recursive: true });
+  expect(files.filter((name) => /(?<!\.d)\.ts$/.test(name))).toEqual([]);
+  expect(files).toContain("proto/sealflow/v1/workflow.proto");
+});
+
+test("is typed for those who import it", async () => {
+  await writeFile(
+    join(app, "typed.ts"),
+    `import { connect, type Sealflow, WorkflowStatus } from "sealflow/client";
+     import { runAgent } from "sealflow/agent";
+     import { newKey, seal } from "sealflow/crypto";
+     import { WorkflowService } from "sealflow/gen/sealflow/v1/workflow_pb.js";
+     const sealflow: Sealflow = connect("http://localhost:8080", { token: "t", agentId: "a" });
+     const workflow = await sealflow.workflows.getWorkflow({ id: "wf_1" });
+     export const isDraft: boolean = workflow.status === WorkflowStatus.DRAFT;
+     export const name: string = WorkflowService.typeName;
+     export const sealed: string = await seal({ text: "to be" }, newKey());
+     // @ts-expect-error an id is a string: an import that is not typed would let it pass
+     await sealflow.workflows.getWorkflow({ id: 1 });
+     // @ts-expect-error an agent needs a handler
+     runAgent({ server: "http://localhost:8080", token: "t", id: "a" });`,
+  );
+  const tsc = join(root, "node_modules/typescript/bin/tsc");
+  const options =
+    "--noEmit --strict --module nodenext --target es2024 --lib es2024,dom,dom.iterable";
+  const { stdout } = await run(
+    process.execPath,
+    [tsc, ...options.split(" "), "--types", "node", "--typeRoots", types, "typed.ts"],
+    { cwd: app },
+  ).catch((failure: { stdout: string }) => failure);
+  expect(stdout).toBe("");
+});
+
+const types = join(root, "node_modules/@types");
+
+test("its command tells its version", async () => {
+  const { stdout } = await run(process.execPath, [await command(), "--version"]);
+  expect(stdout).toContain(version);
+});
+
+test("its command serves, and its client makes a workflow there", async () => {
+  const data = ["--data-dir", join(folder.path, "data")];
+  const server = spawn(
+    process.execPath,
+    [await command(), "serve", "--http-port", "0", "--grpc-port", "0", ...data],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  try {
+    const url = await addressPrinted(server);
+    const { stdout: token } = await run(process.execPath, [
+      await command(),
+      ...["token", "--sub", "me", ...data],
+    ]);
+    const program = join(app, "program.js");
+    await writeFile(
+      program,
+      `import { connect } from "sealflow/client";
+       const [, , url, token] = process.argv;
+       const sealflow = connect(url, { token, agentId: "laptop" });
+       const { id, name } = await sealflow.workflows.createWorkflow({ name: "Count words" });
+       const found = await sealflow.workflows.getWorkflow({ id });
+       console.log(JSON.stringify([name, found.name]));`,
+    );
+    const { stdout } = await run(process.execPath, [program, url, token.trim()]);
+    expect(JSON.parse(stdout)).toEqual(["Count words", "Count words"]);
+  } finally {
+    const ended = once(server, "exit");
+    server.kill("SIGTERM");
+    expect(await ended).toEqual([0, null]);
+  }
+});
+
+/** The file that npm links as `sealflow`. It must be fit to be run by itself. */
+async function command(): Promise<string> {
+  const { bin } = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  const path = join(installed, bin.sealflow);
+  expect(await readFile(path, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
+  return path;
+}
+
+/** Waits until the server has said where it is. */
+async function addressPrinted(server: ChildProcess): Promise<string> {
+  if (server.stdout === null) throw new Error("stdout is not piped");
+  const lines = createInterface({ input: server.stdout });
+  for await (const line of lines) {
+    const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
+    if (address === undefined) continue;
+    server.stdout.resume();
+    return address;
+  }
+  throw new Error("it ended without an address");
+}
