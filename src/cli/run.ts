@@ -24,8 +24,9 @@ export async function runCommandLine(args: readonly string[]): Promise<number> {
     return await command.run(call);
   } catch (error) {
     const { line, exitCode } = explain(error);
-    const advice = error instanceof UsageError ? `. See: sealflow ${name} --help` : "";
-    fail(`sealflow ${name}: ${line}${advice}`);
+    const sentence = /[.?]$/.test(line) ? line : `${line}.`;
+    const advice = error instanceof UsageError ? ` See: sealflow ${name} --help` : "";
+    fail(`sealflow ${name}: ${sentence}${advice}`);
     if (process.env.SEALFLOW_DEBUG) fail(inspect(error));
     return exitCode;
   }

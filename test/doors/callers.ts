@@ -12,6 +12,9 @@ import { SyncService } from "../../gen/sealflow/v1/sync_pb.ts";
 import { WorkflowService } from "../../gen/sealflow/v1/workflow_pb.ts";
 import type { TestServer } from "./server.ts";
 
+/** Where a server is. */
+export type Address = Pick<TestServer, "httpUrl" | "grpcUrl">;
+
 // biome-ignore lint/suspicious/noExplicitAny: a test reads answers of every shape.
 export type Body = any;
 
@@ -51,7 +54,7 @@ export async function newOwner(server: TestServer, agentId = "laptop"): Promise<
 }
 
 export function restCaller(
-  server: TestServer,
+  server: Address,
   { token, agentId }: { readonly token: string; readonly agentId: string },
 ): RestCaller {
   const identity = { authorization: `Bearer ${token}`, "x-agent-id": agentId };
@@ -77,7 +80,7 @@ export function restCaller(
 
 /** One call with nothing but what is given. `at`: verb and path below `/api/v1`. */
 export async function restCall(
-  server: TestServer,
+  server: Address,
   at: string,
   { body, raw, headers = {} }: RestOptions = {},
 ): Promise<RestAnswer> {
@@ -111,7 +114,7 @@ export const wires = ["grpc", "connect", "grpc-web"] as const;
 export type Wire = (typeof wires)[number];
 
 export function rpcCaller(
-  server: TestServer,
+  server: Address,
   { token, agentId }: { readonly token: string; readonly agentId: string },
   wire: Wire = "grpc",
 ): RpcCaller {
@@ -128,7 +131,7 @@ export function rpcCaller(
 
 /** A transport that sends these headers with every call. */
 export function openTransport(
-  server: TestServer,
+  server: Address,
   wire: Wire,
   headers: Record<string, string>,
 ): Transport {

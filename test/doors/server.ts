@@ -3,7 +3,7 @@ import { issueToken, type TokenDraft } from "../../src/calls/auth/issuer.ts";
 import { loadSigningKeys } from "../../src/calls/auth/signing-keys.ts";
 import type { RateLimits } from "../../src/calls/rate-limits.ts";
 import type { ServerConfig } from "../../src/config.ts";
-import { type RunningServer, startServer } from "../../src/server.ts";
+import { type RunningServer, startServer, type World } from "../../src/server.ts";
 import { makeFolder } from "../suites/open-store.ts";
 
 /** The real server on free ports, with what a test needs to call it. */
@@ -31,7 +31,7 @@ export const unlimited: RateLimits = {
 export async function startTestServer(settings: Partial<ServerConfig> = {}): Promise<TestServer> {
   const folder = await makeFolder();
   const log: string[] = [];
-  const start = () => startServer(configOf(folder.path, settings), worldOf(log));
+  const start = () => startServer(testConfig(folder.path, settings), testWorld(log));
   let running: RunningServer = await start();
   return {
     get httpUrl() {
@@ -68,7 +68,8 @@ export function faultsOf({ log }: TestServer): string[] {
   return log.filter((line) => JSON.parse(line).level === "error");
 }
 
-function configOf(dataDir: string, settings: Partial<ServerConfig>): ServerConfig {
+/** Free ports and no limits, unless the settings say otherwise. */
+export function testConfig(dataDir: string, settings: Partial<ServerConfig> = {}): ServerConfig {
   return {
     host: "127.0.0.1",
     httpPort: 0,
@@ -85,7 +86,8 @@ function configOf(dataDir: string, settings: Partial<ServerConfig>): ServerConfi
   };
 }
 
-function worldOf(log: string[]) {
+/** The real clocks and chance; what is logged is kept. */
+export function testWorld(log: string[]): World {
   const bootUs = Date.now() * 1000;
   const bootMs = performance.now();
   return {

@@ -3,6 +3,7 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { spans } from "../../domain/limits.ts";
 import type { ChangeKind, LifecycleChange } from "../../domain/record.ts";
 import type { FeedQuery } from "../port.ts";
+import { bound, firstBy } from "./bound.ts";
 import type { SqliteContext } from "./context.ts";
 import type { Line, Place } from "./feed-lines.ts";
 import { agent, execution, workflow } from "./schema.ts";
@@ -86,8 +87,6 @@ function namedAgent(route: string): string {
   return route.startsWith("a:") ? route.slice(2) : "";
 }
 
-const p = sql.placeholder;
-
 function prepareWorkflows(db: BetterSQLite3Database) {
   return db
     .select({
@@ -98,9 +97,8 @@ function prepareWorkflows(db: BetterSQLite3Database) {
       seq: workflow.seq,
     })
     .from(workflow)
-    .where(sql`${workflow.owner} = ${p("owner")} AND ${workflow.seq} > ${p("after")}`)
-    .orderBy(workflow.seq)
-    .limit(p("limit"))
+    .where(sql`${workflow.owner} = ${bound("owner")} AND ${workflow.seq} > ${bound("after")}`)
+    .orderBy(firstBy(workflow.seq))
     .prepare();
 }
 
@@ -116,9 +114,8 @@ function prepareExecutions(db: BetterSQLite3Database) {
       seq: execution.seq,
     })
     .from(execution)
-    .where(sql`${execution.owner} = ${p("owner")} AND ${execution.seq} > ${p("after")}`)
-    .orderBy(execution.seq)
-    .limit(p("limit"))
+    .where(sql`${execution.owner} = ${bound("owner")} AND ${execution.seq} > ${bound("after")}`)
+    .orderBy(firstBy(execution.seq))
     .prepare();
 }
 
@@ -132,8 +129,7 @@ function prepareAgents(db: BetterSQLite3Database) {
       seq: agent.seq,
     })
     .from(agent)
-    .where(sql`${agent.owner} = ${p("owner")} AND ${agent.seq} > ${p("after")}`)
-    .orderBy(agent.seq)
-    .limit(p("limit"))
+    .where(sql`${agent.owner} = ${bound("owner")} AND ${agent.seq} > ${bound("after")}`)
+    .orderBy(firstBy(agent.seq))
     .prepare();
 }

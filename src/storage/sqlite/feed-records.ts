@@ -2,6 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { FeedItem } from "../../domain/record.ts";
 import type { FeedQuery } from "../port.ts";
+import { bound, firstBy } from "./bound.ts";
 import type { Line, Place } from "./feed-lines.ts";
 import { toRecord } from "./record-rows.ts";
 import { syncEntity } from "./schema.ts";
@@ -13,8 +14,6 @@ export interface FeedRecords {
   /** The records that stand at the places, by position. */
   read(owner: string, places: readonly Place[]): ReadonlyMap<number, FeedItem>;
 }
-
-const p = sql.placeholder;
 
 export function createFeedRecords(db: BetterSQLite3Database): FeedRecords {
   const looks = prepareLooks(db);
@@ -93,16 +92,15 @@ function prepareLooks(db: BetterSQLite3Database) {
       })
       .from(syncEntity)
       .where(
-        sql`${syncEntity.owner} = ${p("owner")} AND ${isKey}
-          AND ${syncEntity.deleted} = ${p("deleted")} AND ${syncEntity.seq} > ${p("after")}`,
+        sql`${syncEntity.owner} = ${bound("owner")} AND ${isKey}
+          AND ${syncEntity.deleted} = ${bound("deleted")} AND ${syncEntity.seq} > ${bound("after")}`,
       )
-      .orderBy(syncEntity.seq)
-      .limit(p("limit"))
+      .orderBy(firstBy(syncEntity.seq))
       .prepare();
   return {
-    any: prepareLook(sql`${p("key")} = ''`),
-    type: prepareLook(sql`${syncEntity.type} = ${p("key")}`),
-    entityId: prepareLook(sql`${syncEntity.entityId} = ${p("key")}`),
+    any: prepareLook(sql`${bound("key")} = ''`),
+    type: prepareLook(sql`${syncEntity.type} = ${bound("key")}`),
+    entityId: prepareLook(sql`${syncEntity.entityId} = ${bound("key")}`),
   };
 }
 
@@ -112,8 +110,8 @@ function prepareReadAt(db: BetterSQLite3Database) {
     .select()
     .from(syncEntity)
     .where(
-      sql`${syncEntity.owner} = ${p("owner")} AND ${syncEntity.deleted} IN (0, 1)
-        AND ${syncEntity.seq} IN (SELECT value FROM json_each(${p("seqs")}))`,
+      sql`${syncEntity.owner} = ${bound("owner")} AND ${syncEntity.deleted} IN (0, 1)
+        AND ${syncEntity.seq} IN (SELECT value FROM json_each(${bound("seqs")}))`,
     )
     .prepare();
 }

@@ -91,4 +91,12 @@ export class Touches implements Touched {
     if (!this.executions.includes(id)) this.executions.push(id);
     return this;
   }
+
+  /** Takes over what another write touched. */
+  add({ feeds, queued, executions }: Touched): this {
+    for (const owner of feeds) this.feed(owner);
+    for (const line of queued) this.line(line);
+    for (const id of executions) this.execution(id);
+    return this;
+  }
 }

@@ -7,10 +7,19 @@ import { createAgentNames } from "./agent-names.ts";
 import { createAgentStore } from "./agents.ts";
 import { createClientStore } from "./clients.ts";
 import type { SqliteContext } from "./context.ts";
+import { createExecutionContent } from "./execution-content.ts";
+import { createMoves } from "./execution-moves.ts";
+import { createExecutionRows } from "./execution-rows.ts";
+import { createExecutionStore } from "./executions.ts";
+import { createLeases } from "./leases.ts";
 import { createLedger } from "./ledger.ts";
 import { createPrune } from "./prune.ts";
+import { createQueue } from "./queue.ts";
 import { createRecordStore } from "./records.ts";
 import { createRequests } from "./requests.ts";
+import { createRuns } from "./runs.ts";
+import { createTakers } from "./takers.ts";
+import { createTaskStore } from "./tasks.ts";
 import { createWorkflowStore } from "./workflows.ts";
 import { createWriter } from "./writer.ts";
 
@@ -34,11 +43,17 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
   const context: SqliteContext = { db, writer, ledger, clock, sealer, newToken };
   const names = createAgentNames(db);
   const requests = createRequests(db);
+  const rows = createExecutionRows(db);
+  const moves = createMoves(context);
+  const runs = createRuns(rows, moves);
+  const leases = createLeases(context, { rows, moves });
+  const content = createExecutionContent(context);
+  const shared = { rows, moves, content, queue: createQueue(context), takers: createTakers(db) };
   return {
-    workflows: createWorkflowStore(context, { names, requests, cancelRunsOf: () => {} }),
-    agents: createAgentStore(context, { names, loseLeasesOf: () => {} }),
-    executions: undefined as never,
-    tasks: undefined as never,
+    workflows: createWorkflowStore(context, { names, requests, cancelRunsOf: runs.cancelRunsOf }),
+    agents: createAgentStore(context, { names, loseLeasesOf: leases.loseLeasesOf }),
+    executions: createExecutionStore(context, { ...shared, names, requests }),
+    tasks: createTaskStore(context, { ...shared, leases }),
     records: createRecordStore(context),
     clients: createClientStore(context),
     epoch: parts.epoch,
