@@ -29,7 +29,11 @@ test("every prepared statement of the store seeks into an index", async () => {
   expect(store.isWritable()).toBe(true);
   const scanning = statements
     .filter((sql) => /^(with|select|insert|update|delete)/i.test(sql))
-    .flatMap((sql) => planOf(connection, sql).filter((step) => scansATable.test(step)).map((step) => `${step}: ${sql}`));
+    .flatMap((sql) =>
+      planOf(connection, sql)
+        .filter((step) => scansATable.test(step))
+        .map((step) => `${step}: ${sql}`),
+    );
   expect(statements.length).toBeGreaterThan(80);
   expect(scanning).toStrictEqual([]);
 });

@@ -1,5 +1,6 @@
 import { agentStoreSuite } from "./suites/agent-store.ts";
 import { clientStoreSuite } from "./suites/client-store.ts";
+import { executionStoreSuite } from "./suites/execution-store.ts";
 import { openFreshSqliteStore } from "./suites/open-store.ts";
 import { pruneSuite } from "./suites/prune.ts";
 import { recordStoreSuite } from "./suites/record-store.ts";
@@ -9,6 +10,7 @@ import { workflowStoreSuite } from "./suites/workflow-store.ts";
 storeLifeSuite("sqlite", openFreshSqliteStore);
 workflowStoreSuite("sqlite", openFreshSqliteStore);
 agentStoreSuite("sqlite", openFreshSqliteStore);
+executionStoreSuite("sqlite", openFreshSqliteStore);
 clientStoreSuite("sqlite", openFreshSqliteStore);
 pruneSuite("sqlite", openFreshSqliteStore);
 recordStoreSuite("sqlite", openFreshSqliteStore);

@@ -22,7 +22,9 @@ export function withReasons(response: UniversalServerResponse): UniversalServerR
   if (trailer !== undefined) return { ...response, body: fixTrailer(body, trailer) };
   const type = header.get("content-type") ?? "";
   if (type.startsWith("application/grpc-web")) return { ...response, body: fixFrames(body) };
-  return status === 200 ? response : { ...response, body: fixJson(body, header) };
+  // What is compressed is long, and what is long has its details.
+  const isWhole = status === 200 || header.has("content-encoding");
+  return isWhole ? response : { ...response, body: fixJson(body, header) };
 }
 
 /** gRPC: the status stands in the trailer, once the body has ended. */

@@ -18,7 +18,8 @@ export function canonical(value: unknown, name = ""): Json {
     const members = Object.entries(value)
       .filter(([key]) => !leftOut.has(key))
       .map(([key, member]) => [key, canonical(member, key)] as const)
-      .filter(([key, member]) => !isDefault(member) || key === "output");
+      .filter(([key, member]) => !isDefault(member) || key === "output")
+      .sort(([a], [b]) => (a < b ? -1 : 1));
     return Object.fromEntries(members);
   }
   if (typeof value === "string") return canonicalText(value, name);
@@ -81,7 +82,7 @@ const statusNumbers: Readonly<Record<string, number>> = {
 
 function toField(field: DescField, value: Json): unknown {
   if (jsonTextNames.has(field.localName)) {
-    return typeof value === "string" ? value : JSON.stringify(value);
+    return JSON.stringify(value);
   }
   if (field.fieldKind === "enum") return statusNumbers[String(value)] ?? 99;
   if (field.fieldKind === "scalar" && field.scalar === 3) return BigInt(value as number);

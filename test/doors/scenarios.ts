@@ -1,4 +1,3 @@
-import { Code } from "@connectrpc/connect";
 import { expect } from "vitest";
 import type { Json } from "./canonical.ts";
 import type { Reply } from "./doors.ts";
@@ -182,7 +181,8 @@ export const scenarios: Record<string, (stage: Stage) => Promise<void>> = {
     await ok("registerAgent", { id: "also" });
     const named = await ok("createWorkflow", { name: "w", agentId: "mine" });
     await refused("VALIDATION_ERROR", "executeWorkflow", { id: named.id, agentId: "also" });
-    await refused("AGENT_NOT_FOUND", "executeWorkflow", { id: named.id, agentId: "nobody" });
+    const free = await ok("createWorkflow", { name: "w" });
+    await refused("AGENT_NOT_FOUND", "executeWorkflow", { id: free.id, agentId: "nobody" });
     const waiting = await ok("executeWorkflow", { id: named.id });
     expect(waiting.hint).toContain("mine");
     expect((await ok("pollTasks", { wait: 0 }, { agent: "also" })).tasks ?? []).toEqual([]);
@@ -389,10 +389,3 @@ export const scenarios: Record<string, (stage: Stage) => Promise<void>> = {
 function leaseOf({ id, leaseToken }: { id: string; leaseToken: string }) {
   return { taskId: id, leaseToken };
 }
-
-/** For a reply that must be an error. */
-export function reasonOf(reply: Reply): string {
-  return "reason" in reply ? reply.reason : "OK";
-}
-
-export const unknownCode = Code.Unknown;

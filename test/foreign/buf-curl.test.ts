@@ -1,6 +1,8 @@
 import { execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
+import { fromBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { startTestServer, type TestServer } from "../doors/server.ts";
 import { bufPath, writeDescriptors } from "./buf.ts";
 
@@ -77,9 +79,10 @@ describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, url
     expect(failure.code).toBe(notFound << 3);
     const error = JSON.parse(failure.stderr);
     expect(error).toMatchObject({ code: "not_found", message: "Workflow not found" });
-    expect(error.details).toMatchObject([
-      { type: "google.rpc.ErrorInfo", debug: { reason: "WORKFLOW_NOT_FOUND", domain: "sealflow" } },
-    ]);
+    const [{ type, value }] = error.details;
+    expect(type).toBe("google.rpc.ErrorInfo");
+    const info = fromBinary(ErrorInfoSchema, Buffer.from(value, "base64"));
+    expect(info).toMatchObject({ reason: "WORKFLOW_NOT_FOUND", domain: "sealflow" });
   });
 });
 

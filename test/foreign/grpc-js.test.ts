@@ -17,6 +17,7 @@ const contract = loadSync(
     keepCase: true,
     longs: String,
     enums: String,
+    defaults: true,
   },
 );
 
@@ -104,7 +105,7 @@ describe("a program with grpc-js and proto-loader", () => {
     await expect(anonymous).rejects.toMatchObject({ code: grpc.status.UNAUTHENTICATED });
   });
 
-  test("has its deadline kept: an execute answers before it, a poll ends with it", async () => {
+  test("has its deadline kept: an execute answers before it, a stream ends with it", async () => {
     await call("AgentService.RegisterAgent", { id: "sleeper" });
     const execute = { id: "sleeper", wait: { seconds: 30 } };
     const deadline = () => new Date(Date.now() + 1000);

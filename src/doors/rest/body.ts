@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { invalid, ServiceError } from "../../domain/errors.ts";
-import { problemOfJson } from "../../domain/json-text.ts";
 import { limits } from "../../domain/limits.ts";
 import { requestTooLarge } from "../request-size.ts";
 import { isObject } from "./fields.ts";
@@ -20,8 +19,6 @@ export async function readJsonBody(
   }
   const body = parse(bytes);
   if (!isObject(body)) throw invalid("body", "must be a JSON object");
-  const problem = problemOfJson(body);
-  if (problem !== null) throw invalid("body", problem);
   return Object.assign(Object.create(null), body);
 }
 

@@ -1,4 +1,5 @@
 import type { FieldViolation } from "../../domain/errors.ts";
+import { problemOfJson, problemOfString } from "../../domain/json-text.ts";
 import { durationOf } from "./durations.ts";
 
 /** A duration as a message of the contract holds it. */
@@ -25,7 +26,8 @@ export class Fields {
   }
 
   text(name: string): string | undefined {
-    return this.#read(name, "must be a string", (value) => asText(value));
+    const text = this.#read(name, "must be a string", asText);
+    return this.#unlessProblem(name, text, problemOfString);
   }
 
   flag(name: string): boolean | undefined {
@@ -49,14 +51,13 @@ export class Fields {
   }
 
   texts(name: string): string[] | undefined {
-    return this.#read(name, "must be an array of strings", (value) =>
-      Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined,
-    );
+    const texts = this.#read(name, "must be an array of strings", asTexts);
+    return this.#unlessProblem(name, texts, problemOfJson);
   }
 
   /** Any JSON value, as JSON text. */
   json(name: string): string | undefined {
-    const value = this.#values[name];
+    const value = this.#unlessProblem(name, this.#values[name], problemOfJson);
     return value === undefined ? undefined : JSON.stringify(value);
   }
 
@@ -78,6 +79,17 @@ export class Fields {
     );
   }
 
+  #unlessProblem<T>(
+    name: string,
+    value: T | undefined,
+    problemOf: (value: T) => string | null,
+  ): T | undefined {
+    const message = value === undefined ? null : problemOf(value);
+    if (message === null) return value;
+    this.problems.push({ field: `${this.#prefix}${name}`, message });
+    return undefined;
+  }
+
   #read<T>(name: string, message: string, as: (value: unknown) => T | undefined): T | undefined {
     const value = this.#values[name];
     if (value === undefined || value === null) return undefined;
@@ -93,6 +105,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 
 function asText(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
+}
+
+function asTexts(value: unknown): string[] | undefined {
+  const isTexts = Array.isArray(value) && value.every((item) => typeof item === "string");
+  return isTexts ? value : undefined;
 }
 
 /** A query has words only. */

@@ -43,7 +43,7 @@ export function createAgentNames(db: BetterSQLite3Database): AgentNames {
 
   function resolve(owner: string, id: string): AgentName | null {
     const own = readOwn.get({ owner, id });
-    if (own !== undefined) if (own.deletedUs === null) return { owner, id };
+    if (own !== undefined) return own.deletedUs === null ? { owner, id } : null;
     const shared = readPublic.get({ id });
     return shared === undefined ? null : { owner: shared.owner, id };
   }

@@ -39,8 +39,9 @@ export function createQueue({ db, clock }: SqliteContext): Queue {
       const heads = [
         ...statements.heads.all({ routeOwner: taker.owner, nowUs }),
         ...statements.headOf.all({ ...reach, route: routeOf(taker.id, []) }),
-      ].filter((head) => mayTake(head.route, taker.id, capabilities));
-      const dueHeads = heads
+      ].filter(isHead);
+      const mine = heads.filter(({ route }) => mayTake(route, taker.id, capabilities));
+      const dueHeads = mine
         .filter((head) => head.dueUs <= nowUs)
         .sort((a, b) => a.dueUs - b.dueUs)
         // The oldest `max` lie in the `max` lines with the oldest heads.
@@ -50,13 +51,23 @@ export function createQueue({ db, clock }: SqliteContext): Queue {
       );
       return {
         picked: pickOneOwners(waiting, max),
-        nextDueUs: heads.length === 0 ? null : Math.min(...heads.map((head) => head.dueUs)),
+        nextDueUs: mine.length === 0 ? null : Math.min(...mine.map(({ dueUs }) => dueUs)),
       };
     },
     isWaitedIn: ({ owner, route }) =>
       statements.anyIn.get({ routeOwner: owner, route }) !== undefined,
     countSets: (owner) => statements.sets.get({ routeOwner: owner })?.n ?? 0,
   };
+}
+
+interface Head {
+  readonly route: string;
+  readonly dueUs: number;
+}
+
+/** All of a line may have timed out, not swept yet. */
+function isHead(head: { readonly route: string; readonly dueUs: number | null }): head is Head {
+  return head.dueUs !== null;
 }
 
 /** One write moves one owner's rows: those of the owner who has waited longest. */
@@ -90,7 +101,7 @@ function createQueueStatements(db: BetterSQLite3Database) {
     AND route = ${p("route")}`;
   // An agent that is public no more works for its owner alone.
   const isAllowed = sql`(owner = ${p("routeOwner")} OR ${p("isPublic")})`;
-  const head = { route: sql<string>`route`, dueUs: sql<number>`due_us` };
+  const head = { route: sql<string>`route`, dueUs: sql<number | null>`due_us` };
   return {
     heads: db
       .select(head)
@@ -99,7 +110,6 @@ function createQueueStatements(db: BetterSQLite3Database) {
             WHERE ${isQueued} AND route = line.route AND ${isAlive}
             ORDER BY due_us LIMIT 1) AS due_us
           FROM line WHERE route IS NOT NULL)`)
-      .where(sql`due_us IS NOT NULL`)
       .prepare(),
     headOf: db
       .select(head)
