@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { connect, newKey, type Sealflow, seal, unseal } from "../src/client/client.ts";
 import { sealRecord, unsealRecord } from "../src/client/crypto.ts";
+import { Closers } from "../src/closers.ts";
 import { Program } from "./program.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -18,17 +19,18 @@ function say(text: string): void {
 
 async function main(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "sealflow-demo-"));
+  const closers = new Closers();
   try {
-    await using stack = new AsyncDisposableStack();
-    await show(folder, stack);
+    await show(folder, closers);
   } finally {
+    await closers.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function show(folder: string, stack: AsyncDisposableStack): Promise<void> {
+async function show(folder: string, closers: Closers): Promise<void> {
   say("1. A server starts, with nothing but an empty directory.");
-  const server = stack.use(sealflow(["serve", "--http-port", "0", "--grpc-port", "0"], folder));
+  const server = closers.use(sealflow(["serve", "--http-port", "0", "--grpc-port", "0"], folder));
   const [, url = ""] = await server.line(/(http:\/\/\S+)\/api\/v1/);
   say(`   ${url}\n`);
 
@@ -46,7 +48,7 @@ async function show(folder: string, stack: AsyncDisposableStack): Promise<void> 
   await writeFile(keyFile, key, { mode: 0o600 });
 
   say("   An ordinary program becomes an agent: it counts the lines of a folder's files.");
-  const agent = stack.use(
+  const agent = closers.use(
     sealflow(
       ["agent", "--id", "counter", "--server", url, "--sub", "ann", "--key-file", keyFile].concat([
         "--capability",
@@ -86,6 +88,7 @@ async function runSealed(laptop: Sealflow, key: string): Promise<unknown> {
   const result = await laptop.workflows.executeWorkflow({
     id: workflow.id,
     input: JSON.stringify(input),
+    wait: { seconds: 30n, nanos: 0 },
   });
   say(
     `   ${result.executionId}, what the server has of its output: ${result.output.slice(0, 40)}…`,

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-/** Below it, TypeScript does not run as it is, and the database driver is not safe to load. */
-const oldest = { major: 22, minor: 18 };
+/** Below it, `using` is no syntax and there is no AsyncDisposableStack. */
+const oldestMajor = 24;
 
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-if (major < oldest.major || (major === oldest.major && minor < oldest.minor)) {
+const [major = 0] = process.versions.node.split(".").map(Number);
+if (major < oldestMajor) {
   process.stderr.write(
-    `sealflow: Node ${process.versions.node} is too old. Use Node ${oldest.major}.${oldest.minor} or later.\n`,
+    `sealflow: Node ${process.versions.node} is too old. Use Node ${oldestMajor} or later.\n`,
   );
   process.exitCode = 1;
 } else {

@@ -13,6 +13,7 @@ import { createChain, service } from "./calls/chain.ts";
 import { createLog, describeFault, type Log } from "./calls/log.ts";
 import { RateCounters } from "./calls/rate-limits.ts";
 import { createValidate } from "./calls/validate.ts";
+import { Closers } from "./closers.ts";
 import type { ServerConfig } from "./config.ts";
 import type { Clock } from "./domain/clock.ts";
 import { newId } from "./domain/new-id.ts";
@@ -61,13 +62,22 @@ const forgeriesByAddress = 600;
 
 /** Builds everything by hand, starts it, and disposes of it in the reverse order. */
 export async function startServer(config: ServerConfig, world: World): Promise<RunningServer> {
-  await using parts = new AsyncDisposableStack();
+  const closers = new Closers();
+  try {
+    return await open(config, world, closers);
+  } catch (cause) {
+    await closers.close();
+    throw cause;
+  }
+}
+
+async function open(config: ServerConfig, world: World, closers: Closers): Promise<RunningServer> {
   const log = createLog(world.writeLog, () => new Date(world.clock.wallUs() / 1000));
   const onFailure = (cause: unknown) =>
     log("error", "background work failed", { fault: describeFault(cause) });
   const hadSigningKey = await hasSigningKey(config.dataDir);
   const { store, madeServerKey } = await openStore(config, world.clock);
-  parts.use(store);
+  closers.use(store);
   const stopping = new AbortController();
 
   const wakeups = new Wakeups(new PollLine(world.clock));
@@ -81,8 +91,8 @@ export async function startServer(config: ServerConfig, world: World): Promise<R
   };
   const presence = new Presence({ agents: store.agents, wakeups, clock: world.clock, onFailure });
   await store.tasks.restoreLeases();
-  parts.use(startSweeper(services, onFailure));
-  parts.use(
+  closers.use(startSweeper(services, onFailure));
+  closers.use(
     startHousekeeping({
       store,
       presence,
@@ -92,26 +102,22 @@ export async function startServer(config: ServerConfig, world: World): Promise<R
   );
 
   const calls = { config, world, log, services, presence, onFailure };
-  const doors = await openDoors(calls, parts);
+  const doors = await openDoors(calls, closers);
   const http = createHttpServer(doors);
   const grpc = createGrpcServer(doors.connect);
-  const httpPort = await listen(http, config.host, config.httpPort, "http-port");
-  parts.defer(() => http.closeAllConnections());
-  const grpcPort = await listen(grpc.server, config.host, config.grpcPort, "grpc-port").catch(
-    (cause: unknown) => {
-      http.close();
-      throw cause;
-    },
-  );
-  parts.defer(() => grpc.destroy());
-  parts.defer(async () => {
+  closers.defer(() => {
+    http.closeAllConnections();
+    grpc.destroy();
+  });
+  closers.defer(async () => {
     stopping.abort();
     grpc.goAway();
     http.closeIdleConnections();
     await finish([http, grpc.server]);
   });
+  const httpPort = await listen(http, config.host, config.httpPort, "http-port");
+  const grpcPort = await listen(grpc.server, config.host, config.grpcPort, "grpc-port");
 
-  const owned = parts.move();
   return {
     httpUrl: `http://${hostText(config.host)}:${httpPort}`,
     grpcAddress: `${hostText(config.host)}:${grpcPort}`,
@@ -119,7 +125,7 @@ export async function startServer(config: ServerConfig, world: World): Promise<R
       ...(hadSigningKey ? [] : (["signing key"] as const)),
       ...(madeServerKey ? (["server key"] as const) : []),
     ],
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    [Symbol.asyncDispose]: () => closers.close(),
   };
 }
 
@@ -150,14 +156,14 @@ interface CallParts {
 /** The chain, and the doors that lead to it. */
 async function openDoors(
   { config, world, log, services, presence, onFailure }: CallParts,
-  parts: AsyncDisposableStack,
+  closers: Closers,
 ) {
   const nowMs = () => Math.floor(world.clock.wallUs() / 1000);
-  const keys = parts.use(await openKeyRing(config.dataDir, { nowMs, onFailure }));
-  const clients = parts.use(await createClientRegistry(services.store.clients, { onFailure }));
+  const keys = closers.use(await openKeyRing(config.dataDir, { nowMs, onFailure }));
+  const clients = closers.use(await createClientRegistry(services.store.clients, { onFailure }));
   const { sharedSecret } = config;
-  const verifier = parts.use(createVerifier({ keys, clients, nowMs, sharedSecret }));
-  const watch = parts.use(createIdentityWatch({ verifier, nowMs }));
+  const verifier = closers.use(createVerifier({ keys, clients, nowMs, sharedSecret }));
+  const watch = closers.use(createIdentityWatch({ verifier, nowMs }));
   const newRequestId = requestIds();
   const chain = createChain({
     services: [

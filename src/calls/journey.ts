@@ -33,32 +33,28 @@ export async function* guard(
   journey: Journey,
   messages: AsyncIterable<Message>,
 ): AsyncGenerator<Message> {
+  let timer: NodeJS.Timeout | undefined;
+  let hasStalled = false;
+  // The write that nobody reads may never come back to this loop: so it is logged here.
+  const letGo = () => {
+    hasStalled = true;
+    mapError(parts, journey, slowConsumer());
+    journey.wire.drop();
+  };
   try {
     for await (const message of messages) {
-      using reader = stallClock(journey.wire);
+      timer = setTimeout(letGo, spans.streamStallMs);
       yield message;
-      if (reader.hasStalled) throw slowConsumer();
+      clearTimeout(timer);
+      if (hasStalled) return;
       if (journey.wire.signal.aborted) throw departureError(journey.wire);
     }
     logSuccess(parts, journey);
   } catch (cause) {
     throw mapError(parts, journey, cause);
+  } finally {
+    clearTimeout(timer);
   }
-}
-
-/** Drops the stream when its reader does not take a message in time. */
-function stallClock(wire: WireCall): Disposable & { readonly hasStalled: boolean } {
-  let hasStalled = false;
-  const timer = setTimeout(() => {
-    hasStalled = true;
-    wire.drop();
-  }, spans.streamStallMs);
-  return {
-    get hasStalled() {
-      return hasStalled;
-    },
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
 }
 
 function slowConsumer(): ServiceError {

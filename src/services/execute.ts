@@ -7,7 +7,7 @@ import type { QueueLine } from "../storage/port.ts";
 import type { Call, ServiceParts } from "./call.ts";
 import { type ExecutionNotes, fromDuration } from "./messages.ts";
 import { requestKey } from "./request-key.ts";
-import { Waiter } from "./wait.ts";
+import { withWaiter } from "./wait.ts";
 
 /** What ExecuteWorkflow and ExecuteAgent have in common. */
 export interface ExecuteRequest {
@@ -90,15 +90,16 @@ export async function awaitEnd(
     performance.now() + Math.min(ms, left === undefined ? ms : left - spans.deadlineMarginMs);
   if (hasEnded(execution.status) || waitUntil <= performance.now()) return execution;
 
-  using waiter = new Waiter(call).onAbort(stopping);
-  waiter.with(wakeups.executions.listen(execution.id, waiter.wake));
-  let latest = await store.executions.getExecution(call.owner, execution.id);
-  while (!hasEnded(latest.status) && !call.signal.aborted && !stopping.aborted) {
-    const hasNews = await waiter.wait(waitUntil - performance.now());
-    latest = await store.executions.getExecution(call.owner, execution.id);
-    if (!hasNews) break;
-  }
-  return latest;
+  return withWaiter(call, async (waiter) => {
+    waiter.onAbort(stopping).with(wakeups.executions.listen(execution.id, waiter.wake));
+    let latest = await store.executions.getExecution(call.owner, execution.id);
+    while (!hasEnded(latest.status) && !call.signal.aborted && !stopping.aborted) {
+      const hasNews = await waiter.wait(waitUntil - performance.now());
+      latest = await store.executions.getExecution(call.owner, execution.id);
+      if (!hasNews) break;
+    }
+    return latest;
+  });
 }
 
 /** A wait that was asked for, in milliseconds. */

@@ -53,24 +53,43 @@ export async function* subscribe(
 ): AsyncGenerator<Update> {
   const since = request.since === undefined ? undefined : readSince(Number(request.since));
   const filter = feedFilter(call, request, request.excludeOwn && since?.kind !== "all");
-  using _place = parts.streams.enter(call.owner);
-  using waiter = new Waiter(call).onAbort(parts.stopping);
-  const ending = watchTheEnd(parts, call, waiter);
-  waiter.with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
+  const waiter = new Waiter(call).with(parts.streams.enter(call.owner)).onAbort(parts.stopping);
+  try {
+    const ending = watchTheEnd(parts, call, waiter);
+    waiter.with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
+    const head = await parts.store.records.head(call.owner);
+    if (since !== undefined) checkCursor(since, head);
+    const query = { ...filter, ...start(since, head) };
+    const heartbeatMs = waitMs(request.heartbeat, spans.streamHeartbeatMaxMs);
+    yield* follow(parts, call, {
+      query,
+      waiter,
+      ending,
+      heartbeatMs: heartbeatMs ?? spans.streamHeartbeatMs,
+    });
+  } finally {
+    waiter[Symbol.dispose]();
+  }
+}
 
-  const head = await parts.store.records.head(call.owner);
-  if (since !== undefined) checkCursor(since, head);
-  const query = { ...filter, ...start(since, head) };
+interface Following {
+  readonly query: FeedQuery;
+  readonly waiter: Waiter;
+  readonly ending: { readonly reason: GoingAwayReason | undefined };
+  readonly heartbeatMs: number;
+}
+
+async function* follow(
+  { store }: ServiceParts,
+  call: Call,
+  { query, waiter, ending, heartbeatMs }: Following,
+): AsyncGenerator<Update> {
   const stream = new UpdateChain(query.after);
-  const heartbeatMs = waitMs(request.heartbeat, spans.streamHeartbeatMaxMs);
-  yield stream.ready(parts.store.epoch);
-
+  yield stream.ready(store.epoch);
   let isUpToDate = false;
   while (!call.signal.aborted && ending.reason === undefined) {
-    const page: FeedPage = await parts.store.records.readFeed(call.owner, {
-      ...query,
-      after: stream.cursor,
-    });
+    const after = stream.cursor;
+    const page: FeedPage = await store.records.readFeed(call.owner, { ...query, after });
     for (const item of page.items) yield stream.item(item);
     stream.skipTo(page.cursor);
     if (page.hasMore) {
@@ -80,10 +99,11 @@ export async function* subscribe(
     }
     if (!isUpToDate) yield stream.control(UpdateKind.UP_TO_DATE);
     isUpToDate = true;
-    const hasNews = await waiter.wait(heartbeatMs ?? spans.streamHeartbeatMs);
-    if (!hasNews) yield stream.control(UpdateKind.HEARTBEAT);
+    // (News that the filter drops is no sign of life: it puts off no heartbeat.)
+    if (stream.silentMs() >= heartbeatMs) yield stream.control(UpdateKind.HEARTBEAT);
+    await waiter.wait(heartbeatMs - stream.silentMs());
   }
-  if (ending.reason !== undefined) yield stream.goingAway(parts.store.epoch, ending.reason);
+  if (ending.reason !== undefined) yield stream.goingAway(store.epoch, ending.reason);
 }
 
 /** From where to read, and which tombstones a snapshot leaves out. */
@@ -127,6 +147,7 @@ const tokenEnds = {
 class UpdateChain {
   cursor: number;
   #sent: number;
+  #sentMs = performance.now();
 
   constructor(cursor: number) {
     this.cursor = cursor;
@@ -154,7 +175,13 @@ class UpdateChain {
   control(kind: UpdateKind) {
     const prevCursor = this.#sent;
     this.#sent = this.cursor;
+    this.#sentMs = performance.now();
     return { kind, cursor: BigInt(this.cursor), prevCursor: BigInt(prevCursor) };
+  }
+
+  /** Since the last message. */
+  silentMs(): number {
+    return performance.now() - this.#sentMs;
   }
 
   goingAway(epoch: string, reason: GoingAwayReason): Update {

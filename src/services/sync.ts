@@ -17,7 +17,7 @@ import {
   toRecordWithoutData,
 } from "./record-messages.ts";
 import { OpenStreams, subscribe } from "./subscribe.ts";
-import { Waiter } from "./wait.ts";
+import { withWaiter } from "./wait.ts";
 
 /** State that is pushed, pulled and streamed. */
 export function syncHandlers(parts: ServiceParts): Handlers<typeof SyncService> {
@@ -89,18 +89,19 @@ async function pull(parts: ServiceParts, call: Call, request: PullStateRequest):
   const since = readSince(Number(request.since));
   const query = pullQuery(call, request, since);
   const untilMs = performance.now() + pullWaitMs(call, request);
-  using waiter = new Waiter(call).onAbort(parts.stopping);
-  waiter.with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
-  let page = await parts.store.records.readFeed(call.owner, query);
-  checkCursor(since, page.head);
-  while (page.items.length === 0 && !page.hasMore && !call.signal.aborted) {
-    const hasNews = await waiter.wait(untilMs - performance.now());
-    if (!hasNews || parts.stopping.aborted) break;
-    // From where the last look ended: what the filter dropped is not looked at again.
-    const after = Math.max(query.after, page.cursor);
-    page = await parts.store.records.readFeed(call.owner, { ...query, after });
-  }
-  return page;
+  return withWaiter(call, async (waiter) => {
+    waiter.onAbort(parts.stopping).with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
+    let page = await parts.store.records.readFeed(call.owner, query);
+    checkCursor(since, page.head);
+    while (page.items.length === 0 && !page.hasMore && !call.signal.aborted) {
+      const hasNews = await waiter.wait(untilMs - performance.now());
+      if (!hasNews || parts.stopping.aborted) break;
+      // From where the last look ended: what the filter dropped is not looked at again.
+      const after = Math.max(query.after, page.cursor);
+      page = await parts.store.records.readFeed(call.owner, { ...query, after });
+    }
+    return page;
+  });
 }
 
 function pullQuery(call: Call, request: PullStateRequest, since: Since): FeedQuery {

@@ -9,7 +9,7 @@ import type { Grants, Heartbeat, HeartbeatResult } from "../storage/port.ts";
 import type { Call, Handlers, ServiceParts } from "./call.ts";
 import { jsonOf, waitMs } from "./execute.ts";
 import { fromDuration, toDuration, toTask } from "./messages.ts";
-import { Waiter } from "./wait.ts";
+import { type Waiter, withWaiter } from "./wait.ts";
 
 /** Between two looks of one poll, when another poll was faster. */
 const lookPauseMs = 10;
@@ -24,12 +24,14 @@ export function taskHandlers(parts: ServiceParts): TaskHandlers {
   const { store, wakeups } = parts;
   return {
     async pollTasks(request, call) {
-      const { tasks } = await poll(parts, call, request);
+      const { tasks } = await withWaiter(call, (waiter) => poll(parts, { call, request, waiter }));
       return { tasks: tasks.map(toTask) };
     },
 
     async heartbeatTasks(request, call) {
-      const results = await heartbeat(parts, call, request);
+      const results = await withWaiter(call, (waiter) =>
+        heartbeat(parts, { call, request, waiter }),
+      );
       return {
         results: results.map(({ taskId, status, leaseLeftUs }) => ({
           taskId,
@@ -71,15 +73,24 @@ export function taskHandlers(parts: ServiceParts): TaskHandlers {
   };
 }
 
+interface Waiting<Request> {
+  readonly call: Call;
+  readonly request: Request;
+  readonly waiter: Waiter;
+}
+
 function agentOf({ owner, agentId }: Call) {
   return { owner, id: agentId };
 }
 
 /** Looks, and while there is nothing waits to be woken and looks again. */
-async function poll(parts: ServiceParts, call: Call, request: PollTasksRequest): Promise<Grants> {
+async function poll(
+  parts: ServiceParts,
+  { call, request, waiter }: Waiting<PollTasksRequest>,
+): Promise<Grants> {
   const waitUntil = performance.now() + pollWaitMs(call, request);
   let isOver = false;
-  using waiter = new Waiter(call).onAbort(parts.stopping);
+  waiter.onAbort(parts.stopping);
   const open = {
     ...{ owner: call.owner, agentId: call.agentId, pollId: request.pollId },
     capabilities: null as ReadonlySet<string> | null,
@@ -137,11 +148,10 @@ function untilDueMs({ clock }: ServiceParts, { nextDueUs }: Grants): number {
 /** Extends the leases, then waits for a cancel or the end of an attempt, if that was asked for. */
 async function heartbeat(
   parts: ServiceParts,
-  call: Call,
-  request: HeartbeatTasksRequest,
+  { call, request, waiter }: Waiting<HeartbeatTasksRequest>,
 ): Promise<readonly HeartbeatResult[]> {
   const beats = request.tasks.map(toBeat);
-  using waiter = new Waiter(call).onAbort(parts.stopping);
+  waiter.onAbort(parts.stopping);
   for (const { taskId } of beats) {
     waiter.with(parts.wakeups.executions.listen(taskId, waiter.wake));
   }

@@ -1,5 +1,18 @@
 import type { Call } from "./call.ts";
 
+/** Does `work` with a wait, and disposes of the wait in the end. */
+export async function withWaiter<T>(
+  call: Pick<Call, "signal" | "outcome">,
+  work: (waiter: Waiter) => Promise<T>,
+): Promise<T> {
+  const waiter = new Waiter(call);
+  try {
+    return await work(waiter);
+  } finally {
+    waiter[Symbol.dispose]();
+  }
+}
+
 /**
  * A wait of a call for any of several things; its caller leaving is one of them. What happens
  * between two waits is remembered, so that nothing falls between a look at the store and a wait.
