@@ -4,13 +4,18 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { connect, newKey, type Sealflow, seal, unseal } from "../src/client/client.ts";
+import { connect, newKey, PushStatus, type Sealflow, seal, unseal } from "../src/client/client.ts";
 import { sealRecord, unsealRecord } from "../src/client/crypto.ts";
 import { Closers } from "../src/closers.ts";
 import { Program } from "./program.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
+
+const words: Readonly<Record<number, string>> = {
+  [PushStatus.CREATED]: "created",
+  [PushStatus.UPDATED]: "updated",
+};
 
 /** Says one thing that happened. */
 function say(text: string): void {
@@ -62,8 +67,9 @@ async function show(folder: string, closers: Closers): Promise<void> {
   );
   say(`   ${(await agent.line(/(counter: registered.*)/))[1]}\n`);
 
-  const output1 = await runSealed(laptop, key);
-  await syncSealed({ laptop, phone, key, phoneCursor, result: output1 });
+  const result = await runSealed(laptop, key);
+  say(`   what the agent says: ${(await agent.line(/(ex_.*)/))[1]}\n`);
+  await syncSealed({ laptop, phone, key, phoneCursor, result });
   await showBlindness(folder, key);
 
   say("\n7. The agent is asked to stop, and drains.");
@@ -94,7 +100,7 @@ async function runSealed(laptop: Sealflow, key: string): Promise<unknown> {
     `   ${result.executionId}, what the server has of its output: ${result.output.slice(0, 40)}…`,
   );
   const opened = await unseal(JSON.parse(result.output), key);
-  say(`   what the laptop opens: ${JSON.stringify(opened)}\n`);
+  say(`   what the laptop opens: ${JSON.stringify(opened)}`);
   return opened;
 }
 
@@ -114,7 +120,7 @@ async function syncSealed(parts: {
     const name = { type: "report", entityId: "lines", version };
     const encryptedData = await sealRecord(name, { note, result }, key);
     const { status, record } = await laptop.sync.pushState({ ...name, encryptedData });
-    say(`   ${version}: status ${status}, revision ${record?.revision}`);
+    say(`   ${version}: ${words[status]}, revision ${record?.revision}`);
   }
   say("\n6. The phone comes back with its one number.");
   const pulled = await phone.sync.pullState({ since: phoneCursor });

@@ -8,15 +8,16 @@ export function version(): string {
 }
 
 /**
- * What to type before a command's name, as this program was started: installed, through npm in a
- * checkout, or a checkout's file from elsewhere.
+ * What to type before a command's name, as this program was started: installed, through npx, through
+ * npm in a checkout, or a checkout's file from elsewhere.
  */
 export function programName(): string {
   // Node runs TypeScript as it is only outside node_modules: the source means a checkout.
-  if (!import.meta.filename.endsWith(".ts")) return "sealflow";
+  const script = process.env.npm_lifecycle_event;
+  if (!import.meta.filename.endsWith(".ts")) return script === "npx" ? "npx sealflow" : "sealflow";
   const root = packageDir();
   const isInside = `${process.cwd()}${sep}`.startsWith(`${root}${sep}`);
-  if (isInside || process.env.npm_lifecycle_event !== undefined) return "npm run -s sealflow --";
+  if (isInside || script !== undefined) return "npm run -s sealflow --";
   return `node ${relative(process.cwd(), join(root, "src", "main.ts"))}`;
 }
 

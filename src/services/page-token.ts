@@ -1,4 +1,5 @@
 import { invalid } from "../domain/errors.ts";
+import { problemOfString } from "../domain/json-text.ts";
 import { limits } from "../domain/limits.ts";
 import type { PageKey } from "../storage/port.ts";
 
@@ -20,7 +21,7 @@ export function writePageToken(filter: string, { createdUs, id, isOwn }: PagePla
 export function readPageToken(filter: string, token: string): PagePlace | undefined {
   if (token === "") return undefined;
   const [ofFilter, createdUs, id, isOwn] = parse(token);
-  if (typeof createdUs !== "number" || typeof id !== "string") throw notAToken();
+  if (!isTime(createdUs) || !isId(id)) throw notAToken();
   if (isOwn !== undefined && typeof isOwn !== "boolean") throw notAToken();
   if (ofFilter !== filter) throw invalid("page_token", "belongs to another filter");
   return isOwn === undefined ? { createdUs, id } : { createdUs, id, isOwn };
@@ -39,6 +40,14 @@ function parse(token: string): readonly unknown[] {
     // Falls through: anything that is not ours is the same to us.
   }
   throw notAToken();
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value);
+}
+
+function isId(value: unknown): value is string {
+  return typeof value === "string" && problemOfString(value) === null;
 }
 
 function notAToken() {

@@ -101,7 +101,7 @@ class RestCall implements WireCall {
 
   async readMessage(): Promise<Message> {
     const { request, response, match, query } = this.#asked;
-    const body = request.method === "GET" ? {} : await readJsonBody(request, response);
+    const body = match.route.verb === "GET" ? {} : await readJsonBody(request, response);
     this.request = match.route.ask({
       params: match.params,
       query: new Fields(readQuery(query), this.problems),

@@ -8,11 +8,15 @@ const secondsMax = 315_576_000_000;
 
 /** Reads `1.5`, `"1.5"` or `"1.5s"` as seconds; undefined when it is none of them. */
 export function durationOf(value: unknown): DurationInit | undefined {
-  const text = typeof value === "number" ? String(value) : value;
-  if (typeof text !== "string" || !/^-?\d+(\.\d+)?s?$/.test(text)) return undefined;
-  const seconds = Math.max(-secondsMax, Math.min(Number.parseFloat(text), secondsMax));
+  const asked = typeof value === "string" ? secondsOf(value) : value;
+  if (typeof asked !== "number") return undefined;
+  const seconds = Math.max(-secondsMax, Math.min(asked, secondsMax));
   const whole = Math.trunc(seconds);
   return { seconds: BigInt(whole), nanos: Math.round((seconds - whole) * 1e9) };
+}
+
+function secondsOf(text: string): number | undefined {
+  return /^-?\d+(\.\d+)?s?$/.test(text) ? Number.parseFloat(text) : undefined;
 }
 
 /** Writes a duration as `"1.5s"`. */

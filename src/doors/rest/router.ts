@@ -32,7 +32,8 @@ export class Router {
     const segments = path.split("/").slice(1);
     const node = this.#find(segments);
     if (node === undefined || node.routes.size === 0) throw this.#notFound(path);
-    const route = node.routes.get(verb);
+    // (Of an answer to HEAD, the server of HTTP sends no body.)
+    const route = node.routes.get(verb === "HEAD" ? "GET" : verb);
     if (route === undefined) throw notAllowed(verb, node);
     return { route, params: paramsOf(route, segments) };
   }

@@ -19,6 +19,7 @@ export function backUpSqliteFile(path: string, target: string): { readonly bytes
   const keyCheck = readKeyCheck(path);
   if (keyCheck === null) throw new BackupError(`${path} is no database of Sealflow`);
   if (existsSync(target)) throw new BackupError(`${target} exists. A backup replaces nothing`);
+  if (!existsSync(dirname(target))) throw new BackupError(`${dirname(target)} is no directory`);
   const aside = `${target}.${process.pid}.partial`;
   try {
     // For this user alone: what SQLite makes by itself may be read by others.

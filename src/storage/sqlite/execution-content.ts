@@ -18,8 +18,8 @@ export interface ContentOwner {
 }
 
 export function createExecutionContent({ db, sealer }: SqliteContext): ExecutionContent {
-  const isThis = sql`${executionContent.executionId} = ${sql.placeholder("id")}
-    AND ${executionContent.field} = ${sql.placeholder("field")}`;
+  const isThis = sql`${executionContent.executionId} = ${bound("id")}
+    AND ${executionContent.field} = ${bound("field")}`;
   const find = db
     .select({ sealed: executionContent.sealed })
     .from(executionContent)

@@ -113,8 +113,8 @@ function createWorkflowRead(db: SqliteContext["db"]) {
       requiredCapabilities: workflow.requiredCapabilities,
     })
     .from(workflow)
-    .where(sql`${workflow.id} = ${sql.placeholder("id")}
-      AND ${workflow.owner} = ${sql.placeholder("owner")} AND ${workflow.deletedUs} IS NULL`)
+    .where(sql`${workflow.id} = ${bound("id")}
+      AND ${workflow.owner} = ${bound("owner")} AND ${workflow.deletedUs} IS NULL`)
     .prepare();
 }
 

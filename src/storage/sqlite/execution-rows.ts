@@ -61,12 +61,12 @@ function findStatements(db: BetterSQLite3Database) {
     find: db
       .select()
       .from(execution)
-      .where(sql`${execution.id} = ${p("id")}`)
+      .where(sql`${execution.id} = ${bound("id")}`)
       .prepare(),
     findOwn: db
       .select()
       .from(execution)
-      .where(sql`${execution.id} = ${p("id")} AND ${execution.owner} = ${p("owner")}`)
+      .where(sql`${execution.id} = ${bound("id")} AND ${execution.owner} = ${bound("owner")}`)
       .prepare(),
     keyReleases: db
       .select({
@@ -75,7 +75,7 @@ function findStatements(db: BetterSQLite3Database) {
         timeUs: taskGrant.grantedUs,
       })
       .from(taskGrant)
-      .where(sql`${taskGrant.executionId} = ${p("id")} AND ${taskGrant.keyReleased} = 1`)
+      .where(sql`${taskGrant.executionId} = ${bound("id")} AND ${taskGrant.keyReleased} = 1`)
       .orderBy(taskGrant.grantedUs)
       .prepare(),
   };
@@ -83,12 +83,12 @@ function findStatements(db: BetterSQLite3Database) {
 
 /** The key as a row value: only so is the whole of it searched in the index. */
 function pageStatement(db: BetterSQLite3Database) {
-  const isOlder = sql`(${execution.createdUs}, ${execution.id}) < (${p("createdUs")}, ${p("id")})`;
+  const isOlder = sql`(${execution.createdUs}, ${execution.id}) < (${bound("createdUs")}, ${bound("id")})`;
   return {
     page: db
       .select()
       .from(execution)
-      .where(sql`${execution.workflowId} = ${p("workflowId")} AND ${isOlder}`)
+      .where(sql`${execution.workflowId} = ${bound("workflowId")} AND ${isOlder}`)
       .orderBy(desc(execution.createdUs), desc(execution.id))
       .limit(p("limit"))
       .prepare(),
@@ -96,28 +96,28 @@ function pageStatement(db: BetterSQLite3Database) {
 }
 
 function activeStatements(db: BetterSQLite3Database) {
-  const isHeldBy = sql`${execution.agentOwner} = ${p("agentOwner")}
-    AND ${execution.agentId} = ${p("agentId")} AND ${execution.status} = 'running'`;
+  const isHeldBy = sql`${execution.agentOwner} = ${bound("agentOwner")}
+    AND ${execution.agentId} = ${bound("agentId")} AND ${execution.status} = 'running'`;
   return {
     activeOf: db
       .select()
       .from(execution)
-      .where(sql`${execution.workflowId} = ${p("workflowId")} AND ${execution.wakeUs} IS NOT NULL`)
+      .where(sql`${execution.workflowId} = ${bound("workflowId")} AND ${execution.wakeUs} IS NOT NULL`)
       .prepare(),
     heldBy: db.select().from(execution).where(isHeldBy).prepare(),
     /** Grants of one poll that no clock has ended, in the order in which they were due. */
     heldOfPoll: db
       .select()
       .from(execution)
-      .where(sql`${isHeldBy} AND ${execution.pollId} = ${p("pollId")}
-        AND ${execution.wakeUs} > ${p("nowUs")}`)
+      .where(sql`${isHeldBy} AND ${execution.pollId} = ${bound("pollId")}
+        AND ${execution.wakeUs} > ${bound("nowUs")}`)
       .orderBy(execution.dueUs, execution.id)
       .prepare(),
     /** What the sweeper must look at, the longest overdue first. */
     due: db
       .select({ id: execution.id })
       .from(execution)
-      .where(sql`${execution.wakeUs} <= ${p("nowUs")}`)
+      .where(sql`${execution.wakeUs} <= ${bound("nowUs")}`)
       .orderBy(execution.wakeUs)
       .limit(p("limit"))
       .prepare(),

@@ -8,8 +8,8 @@ export type MoveStatements = ReturnType<typeof createMoveStatements>;
 const p = sql.placeholder;
 
 /** A move happens from the status and lease it was decided on, or not at all. */
-const isFrom = sql`${execution.id} = ${p("id")} AND ${execution.status} = ${p("from")}
-  AND ${execution.leaseToken} = ${p("fromToken")}`;
+const isFrom = sql`${execution.id} = ${bound("id")} AND ${execution.status} = ${bound("from")}
+  AND ${execution.leaseToken} = ${bound("fromToken")}`;
 
 /** The moves of an execution, each one conditional update. Prepared once. */
 export function createMoveStatements(db: BetterSQLite3Database) {

@@ -80,7 +80,7 @@ function pickOneOwners(waiting: readonly Waiting[], max: number): readonly strin
 }
 
 const p = sql.placeholder;
-const isQueued = sql`status = 'queued' AND route_owner = ${p("routeOwner")}`;
+const isQueued = sql`status = 'queued' AND route_owner = ${bound("routeOwner")}`;
 
 /**
  * The lines of capabilities in which something of an owner waits, one seek each: from a route to
@@ -96,11 +96,11 @@ const sets = sql`WITH RECURSIVE line(route) AS (
 function createQueueStatements(db: BetterSQLite3Database) {
   // (A time-out that has passed keeps an execution from being granted; the sweeper ends it. The
   // plus signs keep the index of the sweeper out of it.)
-  const isAlive = sql`+wake_us > ${p("nowUs")}`;
-  const isInLine = sql`status = 'queued' AND route_owner = ${p("routeOwner")}
-    AND route = ${p("route")}`;
+  const isAlive = sql`+wake_us > ${bound("nowUs")}`;
+  const isInLine = sql`status = 'queued' AND route_owner = ${bound("routeOwner")}
+    AND route = ${bound("route")}`;
   // An agent that is public no more works for its owner alone.
-  const isAllowed = sql`(owner = ${p("routeOwner")} OR ${p("isPublic")})`;
+  const isAllowed = sql`(owner = ${bound("routeOwner")} OR ${bound("isPublic")})`;
   const head = { route: sql<string>`route`, dueUs: sql<number | null>`due_us` };
   return {
     heads: db
@@ -121,7 +121,7 @@ function createQueueStatements(db: BetterSQLite3Database) {
     dueIn: db
       .select({ id: execution.id, owner: execution.owner, dueUs: execution.dueUs })
       .from(execution)
-      .where(sql`${isInLine} AND due_us <= ${p("nowUs")} AND ${isAllowed} AND ${isAlive}`)
+      .where(sql`${isInLine} AND due_us <= ${bound("nowUs")} AND ${isAllowed} AND ${isAlive}`)
       .orderBy(execution.dueUs, execution.id)
       .limit(p("limit"))
       .prepare(),

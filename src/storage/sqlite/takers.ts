@@ -24,8 +24,8 @@ export function createTakers(db: BetterSQLite3Database): Takers {
   const read = db
     .select({ capabilities: agent.capabilities, isPublic: agent.isPublic })
     .from(agent)
-    .where(sql`${agent.owner} = ${sql.placeholder("owner")}
-      AND ${agent.id} = ${sql.placeholder("id")} AND ${agent.deletedUs} IS NULL`)
+    .where(sql`${agent.owner} = ${bound("owner")}
+      AND ${agent.id} = ${bound("id")} AND ${agent.deletedUs} IS NULL`)
     .prepare();
 
   function find({ owner, id }: AgentName): Taker | null {

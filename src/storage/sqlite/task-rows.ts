@@ -21,7 +21,7 @@ export function createTaskRows(db: BetterSQLite3Database) {
       })
       .from(workflow)
       .innerJoin(workflowPayload, sql`${workflowPayload.workflowId} = ${workflow.id}`)
-      .where(sql`${workflow.id} = ${p("id")}`)
+      .where(sql`${workflow.id} = ${bound("id")}`)
       .prepare(),
   };
 }
@@ -42,9 +42,9 @@ function grantStatements(db: BetterSQLite3Database) {
     grantTo: db
       .select({ attempt: taskGrant.attempt })
       .from(taskGrant)
-      .where(sql`${taskGrant.executionId} = ${p("executionId")}
-        AND ${taskGrant.agentOwner} = ${p("agentOwner")}
-        AND ${taskGrant.agentId} = ${p("agentId")}`)
+      .where(sql`${taskGrant.executionId} = ${bound("executionId")}
+        AND ${taskGrant.agentOwner} = ${bound("agentOwner")}
+        AND ${taskGrant.agentId} = ${bound("agentId")}`)
       .limit(1)
       .prepare(),
   };
@@ -69,8 +69,8 @@ function reportStatements(db: BetterSQLite3Database) {
         agentId: taskReport.agentId,
       })
       .from(taskReport)
-      .where(sql`${taskReport.executionId} = ${p("executionId")}
-        AND ${taskReport.leaseToken} = ${p("leaseToken")}`)
+      .where(sql`${taskReport.executionId} = ${bound("executionId")}
+        AND ${taskReport.leaseToken} = ${bound("leaseToken")}`)
       .prepare(),
   };
 }

@@ -19,7 +19,7 @@ export interface WorkflowRunsBook {
 }
 
 const p = sql.placeholder;
-const isThis = sql`${workflow.id} = ${p("id")}`;
+const isThis = sql`${workflow.id} = ${bound("id")}`;
 
 export function createWorkflowRunsBook({ db, ledger, clock }: SqliteContext): WorkflowRunsBook {
   const find = db
@@ -49,7 +49,7 @@ export function createWorkflowRunsBook({ db, ledger, clock }: SqliteContext): Wo
       updatedUs: sql`${p("nowUs")}`,
       seq: sql`${p("seq")}`,
     })
-    .where(sql`${isThis} AND ${workflow.status} = ${p("from")}`)
+    .where(sql`${isThis} AND ${workflow.status} = ${bound("from")}`)
     .prepare();
 
   return {
