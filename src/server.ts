@@ -112,8 +112,10 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
   closers.defer(async () => {
     stopping.abort();
     grpc.goAway();
-    http.closeIdleConnections();
+    // A connection whose last answer has gone out is idle only then, and nothing tells of it.
+    const letGo = setInterval(() => http.closeIdleConnections(), 50);
     await finish([http, grpc.server]);
+    clearInterval(letGo);
   });
   const httpPort = await listen(http, config.host, config.httpPort, "http-port");
   const grpcPort = await listen(grpc.server, config.host, config.grpcPort, "grpc-port");

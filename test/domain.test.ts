@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nextPosition, readSince } from "../src/domain/cursor.ts";
-import { mayTake, retryPauseUs, routeOf } from "../src/domain/execution.ts";
+import { agentOfRoute, mayTake, retryPauseUs, routeOf } from "../src/domain/execution.ts";
 import { capabilitySet, type WorkflowRuns, workflowStatus } from "../src/domain/workflow.ts";
 
 const settings = { seed: 20_261_121, numRuns: 500 };
@@ -96,6 +96,7 @@ describe("routeOf and mayTake", () => {
     { agentId: "agent-1", required: ["gpu"], route: "a:agent-1" },
   ])("$agentId $required waits in $route", ({ agentId, required, route }) => {
     expect(routeOf(agentId, required)).toBe(route);
+    expect(agentOfRoute(route)).toBe(agentId);
   });
 
   test.each([

@@ -1,8 +1,6 @@
 import type { Clock } from "../domain/clock.ts";
 import type { Store } from "../storage/port.ts";
 import { loadServerKey } from "../storage/server-key.ts";
-import { readKeyCheck } from "../storage/sqlite/identity.ts";
-import { openSqliteStore } from "../storage/sqlite/open.ts";
 import { type DataPlace, databasePath } from "./data-options.ts";
 
 /** Opens the store of a command that works beside a running server. */
@@ -11,6 +9,9 @@ export async function openStoreBeside(
   clock: Clock,
 ): Promise<Store> {
   const path = databasePath(place);
+  // A store takes a while to load: not for help, nor for a wrong option.
+  const { readKeyCheck } = await import("../storage/sqlite/identity.ts");
+  const { openSqliteStore } = await import("../storage/sqlite/open.ts");
   const { key } = loadServerKey({
     dataDir: place.dataDir,
     fromSetting: place.masterKey,

@@ -13,7 +13,7 @@ export const openCommand = defineCommand({
       "deletion: so a server cannot pass one off as another.",
   ],
   async run({ values }) {
-    const [key, binding] = [keyOf(values), bindingOf(values)];
+    const [binding, key] = [bindingOf(values), keyOf(values)];
     const opened = await unseal((await text(process.stdin)).trim(), key, binding);
     process.stdout.write(opened instanceof Uint8Array ? opened : `${JSON.stringify(opened)}\n`);
     return exitCodes.done;

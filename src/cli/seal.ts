@@ -25,7 +25,7 @@ export const sealCommand = defineCommand({
       process.stdout.write(`${newKey()}\n`);
       return exitCodes.done;
     }
-    const [key, binding] = [keyOf(values), bindingOf(values)];
+    const [binding, key] = [bindingOf(values), keyOf(values)];
     const bytes = await buffer(process.stdin);
     const payload = values.bytes ? bytes : payloadOf(bytes, binding !== undefined);
     process.stdout.write(`${await seal(payload, key, binding)}\n`);

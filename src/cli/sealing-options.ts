@@ -54,5 +54,5 @@ export function bindingOf(values: SealingValues): RecordBinding | undefined {
     return { type, entityId: id, version, deleted };
   }
   if (type === undefined && id === undefined && version === undefined && !deleted) return undefined;
-  throw new UsageError("a record's state needs all of --type, --id and --version");
+  throw new UsageError("the state of a record needs all of --type, --id and --version");
 }

@@ -1,6 +1,6 @@
 import { createLog, describeFault } from "../calls/log.ts";
 import type { ServerConfig } from "../config.ts";
-import { PortInUseError, type RunningServer, startServer } from "../server.ts";
+import type { RunningServer } from "../server.ts";
 import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
 import { CommandError, exitCodes } from "./exit.ts";
@@ -39,6 +39,8 @@ export const serve = defineCommand({
 });
 
 async function start(config: ServerConfig): Promise<RunningServer> {
+  // All of the service takes a while to load: not for help, nor for a wrong option.
+  const { PortInUseError, startServer } = await import("../server.ts");
   try {
     return await startServer(config, {
       clock: systemClock(),

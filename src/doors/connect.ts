@@ -37,7 +37,15 @@ export interface ConnectDoorParts {
 export type ConnectDoor = (request: NodeRequest, response: NodeResponse) => boolean;
 
 const callKey = createContextKey<ConnectCall | undefined>(undefined);
-const peerKey = createContextKey<{ address: string; drop(): void } | undefined>(undefined);
+const peerKey = createContextKey<Peer | undefined>(undefined);
+
+/** The wire below a call. */
+interface Peer {
+  readonly address: string;
+  /** Tells who asked first, with `Expect: 100-continue`, to send the body. */
+  invite(): void;
+  drop(): void;
+}
 
 /** gRPC, gRPC-Web and Connect through the Connect adapter: its gate runs before it reads a body. */
 export function createConnectDoor({ chain, services, addressOf }: ConnectDoorParts): ConnectDoor {
@@ -59,7 +67,10 @@ export function createConnectDoor({ chain, services, addressOf }: ConnectDoorPar
     if (handle === undefined) return false;
     const values = createContextValues();
     const drop = () => response.destroy();
-    values.set(peerKey, { address: addressOf(request), drop });
+    const invite = () => {
+      if (request.headers.expect !== undefined) response.writeContinue();
+    };
+    values.set(peerKey, { address: addressOf(request), invite, drop });
     const asked = universalRequestFromNodeRequest(request, response, undefined, values);
     closeUnread(request, response);
     handle(asked)
@@ -120,6 +131,7 @@ class ConnectCall implements WireCall {
   readMessage(): Promise<Message> {
     const length = Number(this.metadata("content-length") ?? 0);
     if (length > limits.requestBytesMax + envelopeBytes) throw requestTooLarge();
+    this.#context.values.get(peerKey)?.invite();
     this.#wantsBody.resolve();
     return this.#body.promise;
   }
@@ -163,11 +175,14 @@ function raise(cause: unknown): never {
   throw cause instanceof ServiceError ? toConnectError(cause) : cause;
 }
 
-/** An HTTP/1.1 connection whose request was not read to its end cannot serve another. */
+/**
+ * Answered is answered: whoever still sends is told to stop. An HTTP/1.1 connection whose request
+ * was not read to its end cannot serve another.
+ */
 function closeUnread(request: NodeRequest, response: NodeResponse): void {
-  if ("stream" in request) return;
-  const { socket } = request;
   response.once("finish", () => {
-    if (!request.readableEnded) setImmediate(() => socket.destroySoon());
+    if (request.readableEnded) return;
+    if ("stream" in request) setImmediate(() => request.stream.close());
+    else setImmediate(() => request.socket.destroySoon());
   });
 }

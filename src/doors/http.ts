@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { ServiceError } from "../domain/errors.ts";
+import { brokenRequest, refuseBroken } from "./broken-request.ts";
 import type { ConnectDoor } from "./connect.ts";
 import type { Cors } from "./cors.ts";
 import { type RestDoor, restPrefix } from "./rest/door.ts";
@@ -24,9 +26,15 @@ export function createHttpServer(doors: HttpDoors): Server {
     headersTimeout: headersTimeoutMs,
     requestTimeout: 0,
     keepAliveTimeout: keepAliveTimeoutMs,
+    // Asked for by dispatch, whose refusal has the shape of all others.
+    requireHostHeader: false,
   });
-  const serve = (request: IncomingMessage, response: ServerResponse) =>
+  const latest = new WeakMap<Duplex, ServerResponse>();
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    latest.set(request.socket, response);
     dispatch(doors, request, response);
+  };
+  server.on("clientError", (cause, socket) => refuseBroken(cause, socket, latest.get(socket)));
   server.on("request", serve);
   // The doors ask for the body themselves, once they know who calls.
   server.on("checkContinue", serve);
@@ -34,6 +42,10 @@ export function createHttpServer(doors: HttpDoors): Server {
 }
 
 function dispatch(doors: HttpDoors, request: IncomingMessage, response: ServerResponse): void {
+  if (request.headers.host === undefined && request.httpVersion === "1.1") {
+    sendError({ request, response, headers: {} }, brokenRequest("The Host header is missing"));
+    return;
+  }
   if (doors.cors(request, response)) return;
   const [path = ""] = (request.url ?? "").split("?", 1);
   if (path === tokenPath) doors.token(request, response);

@@ -84,6 +84,14 @@ function parse(received: string, isOver: boolean): RawAnswer | undefined {
   return {
     status: Number(/^HTTP\/1\.1 (\d+)/.exec(top)?.[1]),
     text: received,
-    body: content === "" ? undefined : JSON.parse(content.slice(0, length)),
+    body: readJson(content.slice(0, length)),
   };
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

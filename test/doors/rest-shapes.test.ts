@@ -85,7 +85,7 @@ describe("fields and their order", () => {
     });
     const ended = await me.ok("GET", `/executions/${task.id}`);
     expect(ended.error).toEqual({ code: "NO_TEXT", message: "none" });
-    await me.refused("LEASE_LOST", "POST", `/tasks/${task.id}/heartbeat`, {
+    await me.as("a").refused("LEASE_LOST", "POST", `/tasks/${task.id}/heartbeat`, {
       leaseToken: task.leaseToken,
     });
   });
@@ -156,7 +156,7 @@ describe("values", () => {
     const { executionId } = await me.ok("POST", "/agents/a/execute", { wait: 0 });
     await me.ok("POST", `/executions/${executionId}/cancel`);
     await me.ok("GET", `/executions/${executionId}?wait=${wait}`);
-    await me.ok("POST", "/agents/a/execute", { wait: 0, timeout: wait || 1, startTimeout: 1e9 });
+    await me.ok("POST", "/agents/a/execute", { wait: 0, timeout: "1s", startTimeout: 1e9 });
   });
 
   test.each(["types=note&types=todo", "types=note,todo", "types=no%74e,todo&other=1"])(

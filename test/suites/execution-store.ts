@@ -3,7 +3,7 @@ import { executionDraft, makeAgent, makeWorkflow } from "./drafts.ts";
 import { executionCreateSuite } from "./execution-create.ts";
 import { minute, type OpenedStore, second } from "./open-store.ts";
 import { refusalOf } from "./refusal.ts";
-import { beat, complete, fail, graceUs, leaseUs, queue, see, sweep, take } from "./work.ts";
+import { beat, complete, fail, graceUs, grants, leaseUs, openWithWork, queue, see, sweep, take } from "./work.ts";
 
 /** The promises of ExecutionStore, for any store. */
 export function executionStoreSuite(name: string, open: () => Promise<OpenedStore>): void {
@@ -14,13 +14,6 @@ export function executionStoreSuite(name: string, open: () => Promise<OpenedStor
     describe("cancelExecution", () => cancelSuite(open));
     describe("the status of a workflow", () => workflowStatusSuite(open));
   });
-}
-
-async function openWithWork(open: () => Promise<OpenedStore>): Promise<OpenedStore> {
-  const opened = await open();
-  await makeAgent(opened.store, "alice");
-  await makeWorkflow(opened.store, "alice");
-  return opened;
 }
 
 function readSuite(open: () => Promise<OpenedStore>): void {
@@ -160,17 +153,7 @@ function cancelSuite(open: () => Promise<OpenedStore>): void {
     const { result, touched } = await store.executions.cancelExecution("alice", "e1");
     expect(result).toMatchObject({ status: "cancelled", error: null, finishedUs: clock.wallUs() });
     expect(touched).toMatchObject({ feeds: ["alice"], executions: ["e1"], queued: [] });
-    expect(
-      await store.tasks.grantTasks(
-        { owner: "alice", id: "agent-1" },
-        {
-          pollId: "",
-          max: 1,
-          leaseUs,
-          isGone: () => false,
-        },
-      ),
-    ).toMatchObject({ result: { tasks: [], nextDueUs: null } });
+    expect(await grants(store)).toMatchObject({ tasks: [], nextDueUs: null });
   });
 
   test("nobody holds one that waits for its next attempt", async () => {

@@ -128,10 +128,11 @@ function unchangedSuite(open: Open): void {
   test("is unchanged, and keeps its position", async () => {
     await using opened = await open();
     const { store, clock } = opened;
-    await pushSingle(store);
+    const sealed = { encryptedData: "é" };
+    await pushSingle(store, sealed);
     const before = await readFeed(store);
     clock.advance(minute);
-    const again = await pushSingle(store);
+    const again = await pushSingle(store, sealed);
     const stored = { revision: 1, cursor: clock.wallUs() - minute };
     expect(again.result).toMatchObject([{ status: "unchanged", record: stored }]);
     expect(again.touched.feeds).toStrictEqual([]);

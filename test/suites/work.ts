@@ -10,8 +10,8 @@ import type {
   Poll,
   Store,
 } from "../../src/storage/port.ts";
-import { executionDraft } from "./drafts.ts";
-import { second } from "./open-store.ts";
+import { executionDraft, makeAgent, makeWorkflow } from "./drafts.ts";
+import { type OpenedStore, second } from "./open-store.ts";
 
 /** Work as agents do it, in the fewest words. The agent is alice's agent-1 where none is given. */
 
@@ -100,4 +100,12 @@ export function see(store: Store, id = "e1"): Promise<Execution> {
 
 export function sweep(store: Store): Promise<Change<{ readonly nextDueUs: number | null }>> {
   return store.tasks.sweepTasks(100);
+}
+
+/** A store in which alice has agent-1 and workflow w1. */
+export async function openWithWork(open: () => Promise<OpenedStore>): Promise<OpenedStore> {
+  const opened = await open();
+  await makeAgent(opened.store, "alice");
+  await makeWorkflow(opened.store, "alice");
+  return opened;
 }

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import { bound } from "./bound.ts";
 import type { SqliteContext } from "./context.ts";
 import { executionContent } from "./schema.ts";
 

@@ -5,6 +5,7 @@ import { routeOf } from "../../domain/execution.ts";
 import { limits } from "../../domain/limits.ts";
 import type { ExecutionDraft } from "../port.ts";
 import { type AgentNames, requireAllowed } from "./agent-names.ts";
+import { bound } from "./bound.ts";
 import { splitCapabilities } from "./capability-text.ts";
 import type { SqliteContext } from "./context.ts";
 import { queuedCounter } from "./execution-counters.ts";

@@ -1,4 +1,4 @@
-import { desc, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import {
   agentOfRoute,
@@ -7,6 +7,7 @@ import {
   failureMessages,
   type KeyRelease,
 } from "../../domain/execution.ts";
+import { bound, firstBy } from "./bound.ts";
 import { execution, taskGrant } from "./schema.ts";
 
 export type ExecutionRow = typeof execution.$inferSelect;
@@ -20,8 +21,6 @@ export interface ExecutionParts {
   readonly errorText: string;
   readonly keyReleases: readonly KeyRelease[];
 }
-
-const p = sql.placeholder;
 
 /** The statements that find executions, prepared once. */
 export function createExecutionRows(db: BetterSQLite3Database) {
@@ -89,8 +88,7 @@ function pageStatement(db: BetterSQLite3Database) {
       .select()
       .from(execution)
       .where(sql`${execution.workflowId} = ${bound("workflowId")} AND ${isOlder}`)
-      .orderBy(desc(execution.createdUs), desc(execution.id))
-      .limit(p("limit"))
+      .orderBy(firstBy(sql`${execution.createdUs} DESC, ${execution.id} DESC`))
       .prepare(),
   };
 }
@@ -102,7 +100,9 @@ function activeStatements(db: BetterSQLite3Database) {
     activeOf: db
       .select()
       .from(execution)
-      .where(sql`${execution.workflowId} = ${bound("workflowId")} AND ${execution.wakeUs} IS NOT NULL`)
+      .where(
+        sql`${execution.workflowId} = ${bound("workflowId")} AND ${execution.wakeUs} IS NOT NULL`,
+      )
       .prepare(),
     heldBy: db.select().from(execution).where(isHeldBy).prepare(),
     /** Grants of one poll that no clock has ended, in the order in which they were due. */
@@ -118,16 +118,14 @@ function activeStatements(db: BetterSQLite3Database) {
       .select({ id: execution.id })
       .from(execution)
       .where(sql`${execution.wakeUs} <= ${bound("nowUs")}`)
-      .orderBy(execution.wakeUs)
-      .limit(p("limit"))
+      .orderBy(firstBy(sql`${execution.wakeUs}`))
       .prepare(),
     // The condition that is always true makes it a seek into the index.
     nextWake: db
       .select({ wakeUs: execution.wakeUs })
       .from(execution)
       .where(sql`${execution.wakeUs} >= 0`)
-      .orderBy(execution.wakeUs)
-      .limit(1)
+      .orderBy(sql`${execution.wakeUs} LIMIT 1`)
       .prepare(),
   };
 }

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { agentOfRoute } from "../../domain/execution.ts";
 import { spans } from "../../domain/limits.ts";
 import type { ChangeKind, LifecycleChange } from "../../domain/record.ts";
 import type { FeedQuery } from "../port.ts";
@@ -62,7 +63,7 @@ function createLooks(db: BetterSQLite3Database) {
         kind: "execution",
         id: row.id,
         workflowId: row.workflowId,
-        agentId: row.agentId === "" ? namedAgent(row.route) : row.agentId,
+        agentId: row.agentId === "" ? agentOfRoute(row.route) : row.agentId,
         status: row.status,
         deleted: false,
         cursor: row.seq,
@@ -80,11 +81,6 @@ function createLooks(db: BetterSQLite3Database) {
         timeUs: row.changedUs,
       })),
   } satisfies Record<ChangeKind, (reach: Reach) => readonly LifecycleChange[]>;
-}
-
-/** Before its first attempt an execution has the agent that it waits for, if that one is named. */
-function namedAgent(route: string): string {
-  return route.startsWith("a:") ? route.slice(2) : "";
 }
 
 function prepareWorkflows(db: BetterSQLite3Database) {

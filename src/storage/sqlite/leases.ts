@@ -95,8 +95,8 @@ const p = sql.placeholder;
 function createRestoreStatements(db: SqliteContext["db"]) {
   const isActive = sql`${execution.wakeUs} >= 0`;
   const leaseUntilUs = sql`${p("nowUs")} + ${execution.leaseUs}`;
-  const deadlineUs = sql`min(${execution.deadlineUs}, ${bound("nowUs")} + ${execution.timeoutUs})`;
-  const cancelUs = sql`min(${execution.cancelUs}, ${bound("nowUs")} + ${bound("graceUs")})`;
+  const deadlineUs = sql`min(${execution.deadlineUs}, ${p("nowUs")} + ${execution.timeoutUs})`;
+  const cancelUs = sql`min(${execution.cancelUs}, ${p("nowUs")} + ${p("graceUs")})`;
   return {
     running: db
       .update(execution)
@@ -111,7 +111,7 @@ function createRestoreStatements(db: SqliteContext["db"]) {
     queued: db
       .update(execution)
       .set({
-        dueUs: sql`min(${execution.dueUs}, ${bound("nowUs")} + ${execution.pauseUs})`,
+        dueUs: sql`min(${execution.dueUs}, ${p("nowUs")} + ${execution.pauseUs})`,
         deadlineUs,
         wakeUs: sql`coalesce(${deadlineUs}, ${execution.startDeadlineUs})`,
       })

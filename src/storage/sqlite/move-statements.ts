@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { bound } from "./bound.ts";
 import type { ExecutionRow } from "./execution-rows.ts";
 import { execution } from "./schema.ts";
 

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { mayTake, routeOf } from "../../domain/execution.ts";
+import { bound, firstBy } from "./bound.ts";
 import type { SqliteContext } from "./context.ts";
 import { execution } from "./schema.ts";
 import type { Taker } from "./takers.ts";
@@ -79,7 +80,6 @@ function pickOneOwners(waiting: readonly Waiting[], max: number): readonly strin
     .map(({ id }) => id);
 }
 
-const p = sql.placeholder;
 const isQueued = sql`status = 'queued' AND route_owner = ${bound("routeOwner")}`;
 
 /**
@@ -115,17 +115,19 @@ function createQueueStatements(db: BetterSQLite3Database) {
       .select(head)
       .from(execution)
       .where(sql`${isInLine} AND ${isAllowed} AND ${isAlive}`)
-      .orderBy(execution.dueUs)
-      .limit(1)
+      .orderBy(sql`due_us LIMIT 1`)
       .prepare(),
     dueIn: db
       .select({ id: execution.id, owner: execution.owner, dueUs: execution.dueUs })
       .from(execution)
       .where(sql`${isInLine} AND due_us <= ${bound("nowUs")} AND ${isAllowed} AND ${isAlive}`)
-      .orderBy(execution.dueUs, execution.id)
-      .limit(p("limit"))
+      .orderBy(firstBy(sql`due_us, id`))
       .prepare(),
-    anyIn: db.select({ id: execution.id }).from(execution).where(isInLine).limit(1).prepare(),
+    anyIn: db
+      .select({ id: execution.id })
+      .from(execution)
+      .where(sql`${isInLine} LIMIT 1`)
+      .prepare(),
     sets: db
       .select({ n: sql<number>`n` })
       .from(sql`(${sets} SELECT count(route) AS n FROM line)`)

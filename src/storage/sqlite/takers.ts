@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { AgentName } from "../../domain/agent.ts";
 import { agentNotFound } from "../../domain/errors.ts";
+import { bound } from "./bound.ts";
 import { splitCapabilities } from "./capability-text.ts";
 import { agent } from "./schema.ts";
 

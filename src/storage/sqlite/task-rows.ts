@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
+import { bound } from "./bound.ts";
 import { taskGrant, taskReport, workflow, workflowPayload } from "./schema.ts";
 
 export type TaskRows = ReturnType<typeof createTaskRows>;
@@ -44,8 +45,7 @@ function grantStatements(db: BetterSQLite3Database) {
       .from(taskGrant)
       .where(sql`${taskGrant.executionId} = ${bound("executionId")}
         AND ${taskGrant.agentOwner} = ${bound("agentOwner")}
-        AND ${taskGrant.agentId} = ${bound("agentId")}`)
-      .limit(1)
+        AND ${taskGrant.agentId} = ${bound("agentId")} LIMIT 1`)
       .prepare(),
   };
 }

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { type WorkflowRuns, workflowStatus } from "../../domain/workflow.ts";
+import { bound } from "./bound.ts";
 import type { SqliteContext } from "./context.ts";
 import type { Touches } from "./ledger.ts";
 import { workflow } from "./schema.ts";
