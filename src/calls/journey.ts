@@ -65,7 +65,7 @@ function slowConsumer(): ServiceError {
 export function mapError(parts: JourneyLog, journey: Journey, cause: unknown): ServiceError {
   const { requestId } = journey;
   const error = cause instanceof ServiceError ? cause : internalError(requestId, cause);
-  const isFault = error.reason === "INTERNAL_ERROR" || error.reason === "UNAVAILABLE";
+  const isFault = isServerFault(error);
   parts.log(isFault ? "error" : "info", error.reason, {
     ...lineOf(journey),
     reason: error.reason,
@@ -75,6 +75,11 @@ export function mapError(parts: JourneyLog, journey: Journey, cause: unknown): S
       : {}),
   });
   return error;
+}
+
+/** (A server that stops is unavailable without a cause: that is no fault.) */
+function isServerFault({ reason, facts }: ServiceError): boolean {
+  return reason === "INTERNAL_ERROR" || (reason === "UNAVAILABLE" && facts.cause !== undefined);
 }
 
 /** An unknown error: its own text never reaches a client. */

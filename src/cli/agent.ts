@@ -7,7 +7,7 @@ import { agentOptions, agentSettings } from "./agent-options.ts";
 import { refusalOf } from "./call-failure.ts";
 import { defineCommand } from "./command.ts";
 import { exitCodes, UsageError } from "./exit.ts";
-import { onStopSignals } from "./signals.ts";
+import { stopAsked } from "./signals.ts";
 
 export const agent = defineCommand({
   takesProgram: true,
@@ -33,12 +33,11 @@ export const agent = defineCommand({
     const credentials = await agentCredentials(values);
     const lines = createAgentLines(settings);
     const [drain, kill] = [new AbortController(), new AbortController()];
-    const stop = onStopSignals(() => {
+    stopAsked(() => {
       kill.abort();
       process.stderr.write(`${settings.id}: killed\n`);
       process.exit(exitCodes.failed);
-    });
-    stop.asked.then(() => drain.abort());
+    }).then(() => drain.abort());
     const run = runCommand(program, { reportStderr: values.reportStderr, killed: kill.signal });
     try {
       await runAgent(
@@ -47,8 +46,6 @@ export const agent = defineCommand({
       );
     } catch (error) {
       throw refusalOf(error);
-    } finally {
-      stop[Symbol.dispose]();
     }
     lines.end();
     return exitCodes.done;

@@ -9,7 +9,7 @@ import { listenerOf } from "./listener.ts";
 import { serveConfig } from "./serve-config.ts";
 import { isLocal, plaintextWarning, startText } from "./serve-messages.ts";
 import { serveOptions } from "./serve-options.ts";
-import { onStopSignals } from "./signals.ts";
+import { stopAsked } from "./signals.ts";
 
 /** A stop that takes longer is explained. */
 const quietStopMs = 500;
@@ -24,16 +24,16 @@ export const serve = defineCommand({
     const config = serveConfig(values);
     if (!isLocal(config.host) && !values.plaintext) writeError(plaintextWarning(config.host));
     logCrashes();
+    // Before the server starts: whoever reads that it serves may stop it at once.
+    const stop = stopAsked(() => process.exit(exitCodes.failed));
     const server = await start(config);
     const holder = announceHolder(config.databasePath, server);
     process.stdout.write(startText(config, server));
-    const stop = onStopSignals(() => process.exit(exitCodes.failed));
-    await stop.asked;
+    await stop;
     const timer = setTimeout(writeError, quietStopMs, "Stopping. Once more to stop at once.\n");
     await server[Symbol.asyncDispose]();
     clearTimeout(timer);
     holder[Symbol.dispose]();
-    stop[Symbol.dispose]();
     return exitCodes.done;
   },
 });

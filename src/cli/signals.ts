@@ -1,14 +1,12 @@
 /** One Ctrl-C reaches a process that npm runs twice: from the terminal, and from npm. */
 const sameKeyMs = 500;
 
-export interface StopSignals extends Disposable {
-  /** Resolves with the first SIGTERM or SIGINT. */
-  readonly asked: Promise<void>;
-}
-
-/** `again` is called at the second signal. */
-export function onStopSignals(again: () => void): StopSignals {
-  const { promise: asked, resolve } = Promise.withResolvers<void>();
+/**
+ * Resolves with the first SIGTERM or SIGINT, and calls `again` at the next. For the rest of the
+ * process: a signal that comes while it ends must not change its exit code.
+ */
+export function stopAsked(again: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
   const isRunByNpm = process.env.npm_lifecycle_event !== undefined;
   let firstAtMs: number | undefined;
   const onSignal = () => {
@@ -17,12 +15,6 @@ export function onStopSignals(again: () => void): StopSignals {
       resolve();
     } else if (!isRunByNpm || performance.now() - firstAtMs > sameKeyMs) again();
   };
-  const signals = ["SIGTERM", "SIGINT"] as const;
-  for (const signal of signals) process.on(signal, onSignal);
-  return {
-    asked,
-    [Symbol.dispose]() {
-      for (const signal of signals) process.off(signal, onSignal);
-    },
-  };
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, onSignal);
+  return promise;
 }

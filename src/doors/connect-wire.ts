@@ -80,6 +80,7 @@ function reasoned({ code, rawMessage }: ConnectError): ConnectError | undefined 
 const reasonsOfCodes: ReadonlyMap<Code, Reason> = new Map<Code, Reason>([
   [Code.InvalidArgument, "VALIDATION_ERROR"],
   [Code.Internal, "VALIDATION_ERROR"],
+  [Code.Unimplemented, "UNSUPPORTED_MEDIA_TYPE"],
   [Code.DeadlineExceeded, "DEADLINE_EXCEEDED"],
   [Code.Canceled, "CANCELLED"],
 ]);

@@ -180,9 +180,16 @@ function raise(cause: unknown): never {
  * was not read to its end cannot serve another.
  */
 function closeUnread(request: NodeRequest, response: NodeResponse): void {
+  if ("stream" in request) {
+    const { stream } = request;
+    // The last that is sent are the trailers; the response tells only once the stream is closed.
+    stream.once("wantTrailers", () => {
+      if (!request.readableEnded) setImmediate(() => stream.close());
+    });
+    return;
+  }
+  const { socket } = request;
   response.once("finish", () => {
-    if (request.readableEnded) return;
-    if ("stream" in request) setImmediate(() => request.stream.close());
-    else setImmediate(() => request.socket.destroySoon());
+    if (!request.readableEnded) setImmediate(() => socket.destroySoon());
   });
 }

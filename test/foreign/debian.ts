@@ -9,6 +9,7 @@ export const pythonPath = "/usr/bin/python3";
 export const chromiumPath = "/usr/bin/chromium";
 
 const needs: Readonly<Record<string, () => Promise<unknown>>> = {
+  curl: () => access("/usr/bin/curl"),
   "python3-grpcio": () => run(pythonPath, ["-c", "import grpc, google.protobuf"]),
   chromium: () => access(chromiumPath),
 };

@@ -3,7 +3,19 @@ import { executionDraft, makeAgent, makeWorkflow } from "./drafts.ts";
 import { executionCreateSuite } from "./execution-create.ts";
 import { minute, type OpenedStore, second } from "./open-store.ts";
 import { refusalOf } from "./refusal.ts";
-import { beat, complete, fail, graceUs, grants, leaseUs, openWithWork, queue, see, sweep, take } from "./work.ts";
+import {
+  beat,
+  complete,
+  fail,
+  graceUs,
+  grants,
+  leaseUs,
+  openWithWork,
+  queue,
+  see,
+  sweep,
+  take,
+} from "./work.ts";
 
 /** The promises of ExecutionStore, for any store. */
 export function executionStoreSuite(name: string, open: () => Promise<OpenedStore>): void {

@@ -246,8 +246,9 @@ export const ErrorReason = {
   METHOD_NOT_ALLOWED: 8,
 
   /**
-   * The body is not `application/json`. REST only.
-   * HTTP 415. Retry: no.
+   * REST: the body is not `application/json`. gRPC and Connect: it is compressed in an unknown way,
+   * or is not exactly one message.
+   * HTTP 415, UNIMPLEMENTED. Retry: no.
    *
    * @generated from enum value: ERROR_REASON_UNSUPPORTED_MEDIA_TYPE = 9;
    */
