@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-/** Below it, `using` is no syntax and there is no AsyncDisposableStack. */
-const oldestMajor = 24;
+/** Below it, better-sqlite3 ends the process without a word. */
+const oldest = [22, 18] as const;
 
-const [major = 0] = process.versions.node.split(".").map(Number);
-if (major < oldestMajor) {
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
   process.stderr.write(
-    `sealflow: Node ${process.versions.node} is too old. Use Node ${oldestMajor} or later.\n`,
+    `sealflow: Node ${process.versions.node} is too old. Use Node ${oldest.join(".")} or later.\n`,
   );
   process.exitCode = 1;
 } else {

@@ -5,7 +5,7 @@ import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
 import { dataOptions, masterKeyOption } from "./data-options.ts";
 import { CommandError, exitCodes } from "./exit.ts";
-import { openStoreBeside } from "./open-store.ts";
+import { withClients } from "./open-store.ts";
 import { grantOptions } from "./token-options.ts";
 
 export const clientAdd = defineCommand({
@@ -30,8 +30,8 @@ export const clientAdd = defineCommand({
       scope: scopeOfGroups(values.scope ?? ""),
       nowUs: clock.wallUs(),
     });
-    await using store = await openStoreBeside(values, clock);
-    await store.clients.addClient(client).catch((cause: unknown) => {
+    const add = withClients(values, clock, (clients) => clients.addClient(client));
+    await add.catch((cause: unknown) => {
       if (!(cause instanceof ServiceError) || cause.reason !== "VALIDATION_ERROR") throw cause;
       throw new CommandError(`there is a client ${name} already. Remove it, or use another name`, {
         cause,

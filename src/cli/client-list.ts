@@ -3,7 +3,7 @@ import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
 import { dataOptions, masterKeyOption } from "./data-options.ts";
 import { exitCodes } from "./exit.ts";
-import { openStoreBeside } from "./open-store.ts";
+import { withClients } from "./open-store.ts";
 
 export const clientList = defineCommand({
   options: {
@@ -12,8 +12,7 @@ export const clientList = defineCommand({
     ...masterKeyOption,
   },
   async run({ values }) {
-    await using store = await openStoreBeside(values, systemClock());
-    const clients = await store.clients.listClients();
+    const clients = await withClients(values, systemClock(), (store) => store.listClients());
     const text = values.json ? `${JSON.stringify(clients.map(view))}\n` : tableOf(clients);
     process.stdout.write(text);
     return exitCodes.done;

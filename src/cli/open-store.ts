@@ -1,13 +1,14 @@
 import type { Clock } from "../domain/clock.ts";
-import type { Store } from "../storage/port.ts";
+import type { ClientStore } from "../storage/port.ts";
 import { loadServerKey } from "../storage/server-key.ts";
 import { type DataPlace, databasePath } from "./data-options.ts";
 
-/** Opens the store of a command that works beside a running server. */
-export async function openStoreBeside(
+/** Does `work` with the clients of a store, beside the server that may run on it. */
+export async function withClients<T>(
   place: DataPlace & { readonly masterKey: string | undefined },
   clock: Clock,
-): Promise<Store> {
+  work: (clients: ClientStore) => Promise<T>,
+): Promise<T> {
   const path = databasePath(place);
   // A store takes a while to load: not for help, nor for a wrong option.
   const { readKeyCheck } = await import("../storage/sqlite/identity.ts");
@@ -17,5 +18,10 @@ export async function openStoreBeside(
     fromSetting: place.masterKey,
     hasKeyCheck: readKeyCheck(path) !== null,
   });
-  return openSqliteStore({ path, masterKey: key, clock, exclusive: false });
+  const store = await openSqliteStore({ path, masterKey: key, clock, exclusive: false });
+  try {
+    return await work(store.clients);
+  } finally {
+    await store[Symbol.asyncDispose]();
+  }
 }

@@ -18,7 +18,7 @@ export function refuseBroken(
   socket: Duplex,
   latest: ServerResponse | undefined,
 ): void {
-  const isAnswering = latest !== undefined && latest.headersSent && !latest.writableFinished;
+  const isAnswering = latest?.headersSent && !latest.writableFinished;
   if (!socket.writable || isAnswering || cause.code === "ECONNRESET") {
     socket.destroy();
     return;

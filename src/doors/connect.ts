@@ -5,11 +5,13 @@ import {
   Code,
   ConnectError,
   type ConnectRouter,
+  type ContextValues,
   createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
+import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import {
   compressionBrotli,
   compressionGzip,
@@ -23,6 +25,7 @@ import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { withReasons } from "./connect-wire.ts";
 import { requestTooLarge } from "./request-size.ts";
+import { bodyOf, dropUnread } from "./unread.ts";
 
 type NodeRequest = IncomingMessage | Http2ServerRequest;
 type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -71,14 +74,35 @@ export function createConnectDoor({ chain, services, addressOf }: ConnectDoorPar
       if (request.headers.expect !== undefined) response.writeContinue();
     };
     values.set(peerKey, { address: addressOf(request), invite, drop });
-    const asked = universalRequestFromNodeRequest(request, response, undefined, values);
-    closeUnread(request, response);
+    const asked = toUniversal(request, response, values);
+    if (asked === undefined) return true;
     handle(asked)
       .then((answer) => universalResponseToNodeResponse(withReasons(answer), response))
       // What is left to fail here is the wire itself: the caller has gone.
       .catch(drop);
     return true;
   };
+}
+
+/** Undefined, and answered, when it is no request: then its host is none. */
+function toUniversal(
+  request: NodeRequest,
+  response: NodeResponse,
+  values: ContextValues,
+): UniversalServerRequest | undefined {
+  try {
+    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    if ("stream" in request) {
+      closeUnread(request);
+      return universal;
+    }
+    dropUnread(request, response);
+    return { ...universal, body: bodyOf(request) };
+  } catch {
+    response.statusCode = 400;
+    response.end();
+    return undefined;
+  }
 }
 
 /** One method on the router: it hands the body to the call that the gate began. */
@@ -175,21 +199,10 @@ function raise(cause: unknown): never {
   throw cause instanceof ServiceError ? toConnectError(cause) : cause;
 }
 
-/**
- * Answered is answered: whoever still sends is told to stop. An HTTP/1.1 connection whose request
- * was not read to its end cannot serve another.
- */
-function closeUnread(request: NodeRequest, response: NodeResponse): void {
-  if ("stream" in request) {
-    const { stream } = request;
-    // The last that is sent are the trailers; the response tells only once the stream is closed.
-    stream.once("wantTrailers", () => {
-      if (!request.readableEnded) setImmediate(() => stream.close());
-    });
-    return;
-  }
-  const { socket } = request;
-  response.once("finish", () => {
-    if (!request.readableEnded) setImmediate(() => socket.destroySoon());
+/** Answered is answered: whoever still sends over HTTP/2 is told to stop. */
+function closeUnread({ stream }: Http2ServerRequest): void {
+  // The last that is sent are the trailers; the response tells only once the stream is closed.
+  stream.once("wantTrailers", () => {
+    if (!stream.readableEnded) setImmediate(() => stream.close());
   });
 }

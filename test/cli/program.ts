@@ -24,6 +24,7 @@ export interface How {
 /** Runs the real program to its end. */
 export async function sealflow(args: readonly string[], how: How): Promise<Ended> {
   const child = start(args, how);
+  onTestFinished(() => void child.kill("SIGKILL"));
   child.stdin?.on("error", () => {});
   child.stdin?.end(how.stdin ?? "");
   const { stdout, stderr } = pipesOf(child);

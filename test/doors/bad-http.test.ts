@@ -107,6 +107,35 @@ describe("a body that is too large", () => {
   });
 });
 
+describe("an answer that comes before its request is whole", () => {
+  test.each(["/api/v1/workflows", "/sealflow.v1.WorkflowService/CreateWorkflow"])(
+    "leaves the connection to %s usable",
+    async (path) => {
+      using raw = openRaw(server);
+      const body = '{"name":"w"}';
+      const headers = { "content-type": "application/json", "content-length": body.length };
+      for (let i = 0; i < 3; i += 1) {
+        raw.send(head(`POST ${path}`, headers));
+        await raw.until(new RegExp(`(HTTP/1.1 401[\\s\\S]*){${i + 1}}`));
+        await pause(20);
+        raw.send(body);
+      }
+      raw.send(post({ "content-length": body.length }, path) + body);
+      await raw.until(/HTTP\/1\.1 20[01]/);
+    },
+  );
+
+  test("does not wait for ever for the rest", { timeout: 10_000 }, async () => {
+    using raw = openRaw(server);
+    const isClosed = new Promise((resolve) => raw.socket.once("close", () => resolve("closed")));
+    raw.send(head("POST /api/v1/workflows", { "content-length": 4_000_000_000 }));
+    expect((await raw.answer()).status).toBe(401);
+    const drip = setInterval(() => raw.send("x".repeat(1000)), 100);
+    expect(await Promise.race([isClosed, pause(5000, "open")])).toBe("closed");
+    clearInterval(drip);
+  });
+});
+
 describe("a length that is a lie", () => {
   test("too short: what follows is no request", async () => {
     using raw = openRaw(server);
@@ -196,6 +225,15 @@ describe("requests that are none", () => {
       error: { code: "VALIDATION_ERROR", message: expect.any(String), details: {} },
     });
   });
+
+  test.each(["HTTP/1.0\r\n", "HTTP/1.1\r\nhost: ][\r\n", "HTTP/1.1\r\nhost: a b\r\n"])(
+    "an rpc of no host is 400: %j",
+    async (rest) => {
+      using raw = openRaw(server);
+      raw.send(`POST /sealflow.v1.SyncService/PullState ${rest}\r\n`);
+      expect((await raw.answer()).status).toBe(400);
+    },
+  );
 
   test("headers without end are 400", async () => {
     using raw = openRaw(server);

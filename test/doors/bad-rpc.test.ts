@@ -40,7 +40,9 @@ interface Sent {
 
 /** Sends a request by hand; the status of HTTP and the error that the trailer holds. */
 async function send({ path = createPath, headers, method = "POST", body }: Sent) {
-  const stream = session.request({
+  const own = connect(server.grpcUrl, { maxSessionMemory: 64 });
+  own.on("error", () => {});
+  const stream = own.request({
     ...{ ":method": method, ":path": path, te: "trailers" },
     ...{ "content-type": "application/grpc", authorization: `Bearer ${me.token}` },
     ...{ "x-agent-id": "laptop", ...headers },
@@ -60,6 +62,7 @@ async function send({ path = createPath, headers, method = "POST", body }: Sent)
   stream.end(body);
   stream.resume();
   await new Promise((resolve) => stream.once("close", resolve));
+  own.destroy();
   const error: ConnectError | undefined = findTrailerError(answer.trailer);
   return { status: answer.status, code: error?.code, reason: error && reasonOf(error), error };
 }

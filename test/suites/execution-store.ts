@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { executionDraft, makeAgent, makeWorkflow } from "./drafts.ts";
+import { executionDraft, makeWorkflow } from "./drafts.ts";
 import { executionCreateSuite } from "./execution-create.ts";
 import { minute, type OpenedStore, second } from "./open-store.ts";
 import { refusalOf } from "./refusal.ts";

@@ -59,4 +59,5 @@ const steps: fc.WeightedArbitrary<Step>[] = [
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("deregister"), agent: fc.nat(1) }) },
 ];
 
-const history = fc.array(fc.oneof(...steps), { minLength: 60, maxLength: 150, size: "max" });
+/** A history, for `playHistory`. */
+export const history = fc.array(fc.oneof(...steps), { minLength: 60, maxLength: 150, size: "max" });

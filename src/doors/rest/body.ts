@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { invalid, ServiceError } from "../../domain/errors.ts";
 import { limits } from "../../domain/limits.ts";
 import { requestTooLarge } from "../request-size.ts";
+import { bodyOf } from "../unread.ts";
 import { isObject } from "./fields.ts";
 
 /**
@@ -33,7 +34,7 @@ export async function readBytes(
   if (request.headers.expect !== undefined) response.writeContinue();
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  for await (const chunk of bodyOf(request)) {
     bytes += chunk.length;
     if (bytes > bytesMax) throw requestTooLarge(bytesMax);
     chunks.push(chunk);

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { wireErrors } from "../../calls/wire.ts";
 import type { ServiceError } from "../../domain/errors.ts";
+import { dropUnread } from "../unread.ts";
 import { errorView } from "./error-view.ts";
 import type { Told } from "./route.ts";
 
@@ -24,7 +25,7 @@ export function sendAnswer(
   response.end(json);
 }
 
-/** Sends an error; a connection whose request was not read to its end is closed after it. */
+/** Sends an error, whether its request was read to the end or not. */
 export function sendError(
   wire: {
     readonly request: IncomingMessage;
@@ -37,14 +38,13 @@ export function sendError(
   if (response.headersSent || response.destroyed) return;
   const json = JSON.stringify(errorView(error));
   const { retryAfterMs } = error.facts;
-  const isUnread = !request.readableEnded && hasBody(request);
+  if (!request.complete) dropUnread(request, response);
   response.writeHead(wireErrors[error.reason].status, {
     ...headers,
     ...error.facts.headers,
     ...(retryAfterMs === undefined
       ? {}
       : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
-    ...(isUnread ? { connection: "close" } : {}),
     ...contentHeaders(json),
   });
   response.end(json);
@@ -55,8 +55,4 @@ function contentHeaders(json: string): Headers {
     "content-type": "application/json; charset=utf-8",
     "content-length": String(Buffer.byteLength(json)),
   };
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
