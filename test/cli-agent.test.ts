@@ -1,7 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { newKey } from "../src/client/crypto.ts";
+import { here } from "./cli/here.ts";
 import {
   newDir,
   type Running,
@@ -10,6 +12,9 @@ import {
   serve,
   startSealflow,
 } from "./cli/program.ts";
+
+// Every test starts processes; on a busy machine each takes seconds to load.
+vi.setConfig({ testTimeout: 120_000 });
 
 /** Reads its task and does what the input says. */
 const program = `
@@ -99,9 +104,9 @@ test("a second Ctrl-C kills at once, and what was started with it", async () => 
 
 test("a client's credentials are enough, and what is sealed comes open", async () => {
   const { server, cwd, mine } = await startHouse();
-  const { stdout } = await sealflow(["client", "add", "bot", "--sub", "me", "--json"], { cwd });
+  const { stdout } = await here(["client", "add", "bot", "--sub", "me", "--json"], { cwd });
   const { client_id, client_secret } = JSON.parse(stdout);
-  const key = (await sealflow(["seal", "--new-key"], { cwd })).stdout.trim();
+  const key = newKey();
   const sealing = { cwd, env: { SEALFLOW_KEY: key } };
   const agent = startSealflow(
     ["agent", "--id", "a", "--server", server.url, "--", process.execPath, "-e", program],
@@ -125,7 +130,7 @@ test("a client's credentials are enough, and what is sealed comes open", async (
 test("credentials that are refused end it with 3", async () => {
   const { server, cwd } = await startHouse();
   const elsewhere = newDir();
-  const { stdout } = await sealflow(["token", "--sub", "me"], { cwd: elsewhere });
+  const { stdout } = await here(["token", "--sub", "me"], { cwd: elsewhere });
   const args = ["agent", "--id", "a", "--server", server.url, "--", "cat"];
   const env = { SEALFLOW_TOKEN: stdout.trim() };
   const refused = await sealflow(args, { cwd, env });
@@ -135,7 +140,7 @@ test("credentials that are refused end it with 3", async () => {
 
 test("a server that is not there is waited for, and said once", async () => {
   const cwd = newDir();
-  await sealflow(["token", "--sub", "me"], { cwd });
+  await here(["token", "--sub", "me"], { cwd });
   const url = "http://127.0.0.1:9";
   const agent = startSealflow(["agent", "--id", "a", "--sub", "me", "--server", url, "--", "cat"], {
     cwd,
@@ -156,7 +161,7 @@ interface House {
 async function startHouse(): Promise<House> {
   const cwd = newDir();
   const server = await serve({ cwd });
-  const mine = (await sealflow(["token", "--sub", "me"], { cwd })).stdout.trim();
+  const mine = (await here(["token", "--sub", "me"], { cwd })).stdout.trim();
   return { server, cwd, mine };
 }
 

@@ -5,6 +5,8 @@ import { describe, expect, test } from "vitest";
 import { loadSigningKeys } from "../src/calls/auth/signing-keys.ts";
 import { commands } from "../src/cli/commands.ts";
 import { listSettings, settingsTable } from "../src/cli/settings.ts";
+import { newKey } from "../src/client/crypto.ts";
+import { here } from "./cli/here.ts";
 import { newDir, sealflow } from "./cli/program.ts";
 
 const oneLine = /^sealflow[^\n]*\n$/;
@@ -14,7 +16,7 @@ describe("help", () => {
   test.each([[[]], [["help"]], [["--help"]], [["-h"]]])(
     "sealflow %j lists every command",
     async (args) => {
-      const { code, stdout, stderr } = await sealflow(args, { cwd: newDir() });
+      const { code, stdout, stderr } = await here(args, { cwd: newDir() });
       expect({ code, stderr }).toStrictEqual({ code: 0, stderr: "" });
       for (const name of commands.keys()) expect(stdout).toContain(`\n  ${name} `);
     },
@@ -24,7 +26,7 @@ describe("help", () => {
     const settings = await listSettings();
     for (const name of commands.keys()) {
       const own = settings.filter((setting) => setting.commands.includes(name));
-      const { code, stdout } = await sealflow(["help", ...name.split(" ")], { cwd: newDir() });
+      const { code, stdout } = await here(["help", ...name.split(" ")], { cwd: newDir() });
       expect(code).toBe(0);
       expect(stdout).toContain(`Usage: sealflow ${name}`);
       for (const { argument } of own) expect(stdout).toContain(`  ${argument} `);
@@ -33,8 +35,8 @@ describe("help", () => {
 
   test("help of a command is the same by word and by option", async () => {
     const cwd = newDir();
-    const byWord = await sealflow(["help", "client", "add"], { cwd });
-    const byOption = await sealflow(["client", "add", "--sub", "me", "--help"], { cwd });
+    const byWord = await here(["help", "client", "add"], { cwd });
+    const byOption = await here(["client", "add", "--sub", "me", "--help"], { cwd });
     expect(byOption).toStrictEqual(byWord);
   });
 
@@ -51,6 +53,16 @@ describe("help", () => {
     expect(dataDir).toMatchObject([{ argument: "--data-dir DIR", default: "./data" }]);
     expect(dataDir[0]?.commands).toContain("client remove");
   });
+});
+
+test.each([
+  ["tokn", 2],
+  ["token", 2],
+  ["keys rotate", 1],
+])("the process of sealflow %s ends with %i and one line", async (line, expected) => {
+  const { code, stdout, stderr } = await sealflow(line.split(" "), { cwd: newDir() });
+  expect({ code, stdout }).toStrictEqual({ code: expected, stdout: "" });
+  expect(stderr).toMatch(oneLine);
 });
 
 describe("wrong usage ends with 2 and one line", () => {
@@ -71,6 +83,7 @@ describe("wrong usage ends with 2 and one line", () => {
     ["token --sub me extra", "extra"],
     ["client add --sub me", "NAME"],
     ["serve --http-port 65536", "--http-port"],
+    ["serve --http-port 9000 --grpc-port 9000", "--grpc-port"],
     ["serve --plaintext=maybe", "--plaintext"],
     ["serve --database postgres://db/x", "PostgreSQL"],
     ["serve --database file.db", "sqlite:PATH"],
@@ -89,7 +102,7 @@ describe("wrong usage ends with 2 and one line", () => {
     ["seal", "SEALFLOW_KEY"],
     ["seal --type note", "--id"],
   ])("sealflow %s", async (line, named) => {
-    const { code, stdout, stderr } = await sealflow(line.split(" "), { cwd: newDir() });
+    const { code, stdout, stderr } = await here(line.split(" "), { cwd: newDir() });
     expect({ code, stdout }).toStrictEqual({ code: 2, stdout: "" });
     expect(stderr).toMatch(oneLine);
     expect(stderr).toContain(named);
@@ -97,7 +110,7 @@ describe("wrong usage ends with 2 and one line", () => {
 
   test("a variable is checked like its option, and named", async () => {
     const env = { SEALFLOW_PLAINTEXT: "maybe" };
-    const { code, stderr } = await sealflow(["serve"], { cwd: newDir(), env });
+    const { code, stderr } = await here(["serve"], { cwd: newDir(), env });
     expect(code).toBe(2);
     expect(stderr).toContain("SEALFLOW_PLAINTEXT");
   });
@@ -114,7 +127,7 @@ describe("failures end with 1 and one line", () => {
   ])("sealflow %s", async (line, named) => {
     const cwd = newDir();
     writeFileSync(join(cwd, "file"), "");
-    const { code, stdout, stderr } = await sealflow(line.split(" "), { cwd });
+    const { code, stdout, stderr } = await here(line.split(" "), { cwd });
     expect({ code, stdout }).toStrictEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(oneLine);
     expect(stderr).toContain(named);
@@ -122,7 +135,7 @@ describe("failures end with 1 and one line", () => {
 
   test("only SEALFLOW_DEBUG shows where it came from", async () => {
     const env = { SEALFLOW_DEBUG: "1" };
-    const { stderr } = await sealflow(["keys", "rotate"], { cwd: newDir(), env });
+    const { stderr } = await here(["keys", "rotate"], { cwd: newDir(), env });
     expect(stderr).toMatch(/\n\s+at .+\.ts/);
   });
 });
@@ -159,9 +172,9 @@ describe("token", () => {
   test("variables set options, and options win", async () => {
     const cwd = newDir();
     const env = { SEALFLOW_SUB: "variable", SEALFLOW_TTL: "3m", SEALFLOW_DATA_DIR: "elsewhere" };
-    const byVariable = decodeJwt((await sealflow(["token"], { cwd, env })).stdout);
+    const byVariable = decodeJwt((await here(["token"], { cwd, env })).stdout);
     expect(byVariable.sub).toBe("variable");
-    const byOption = decodeJwt((await sealflow(["token", "--sub=option"], { cwd, env })).stdout);
+    const byOption = decodeJwt((await here(["token", "--sub=option"], { cwd, env })).stdout);
     expect(byOption.sub).toBe("option");
     expect(Number(byOption.exp) - Number(byOption.iat)).toBe(180);
     await expect(loadSigningKeys(join(cwd, "elsewhere"))).resolves.toBeDefined();
@@ -172,7 +185,7 @@ describe("seal and open", () => {
   const bytes = Uint8Array.from({ length: 300 }, (_, i) => i % 256);
 
   test("seal --new-key prints a key, and nothing else", async () => {
-    const { stdout } = await sealflow(["seal", "--new-key"], { cwd: newDir() });
+    const { stdout } = await here(["seal", "--new-key"], { cwd: newDir() });
     expect(stdout).toMatch(/^[\w-]{43}\n$/);
   });
 
@@ -181,7 +194,7 @@ describe("seal and open", () => {
     ["text that is no JSON, byte for byte", "hello \n\n", "hello \n\n"],
     ["nothing, as no bytes", "", ""],
   ])("%s", async (_what, plain, expected) => {
-    const how = await sealing();
+    const how = sealing();
     const sealed = await sealflow(["seal"], { ...how, stdin: plain });
     expect(sealed.stdout).toMatch(/^[\w-]+(\.[\w-]*){4}\n$/);
     const opened = await sealflow(["open"], { ...how, stdin: sealed.stdout });
@@ -189,7 +202,7 @@ describe("seal and open", () => {
   });
 
   test("bytes that are no text, with the key from a file", async () => {
-    const how = await sealing();
+    const how = sealing();
     writeFileSync(join(how.cwd, "key"), `${how.env.SEALFLOW_KEY}\n`);
     const byFile = ["--key-file", "key"];
     const sealed = await sealflow(["seal", ...byFile], { cwd: how.cwd, stdin: bytes });
@@ -199,7 +212,7 @@ describe("seal and open", () => {
   });
 
   test("a record's state opens as that state alone", async () => {
-    const how = await sealing();
+    const how = sealing();
     const record = ["--type", "note", "--id", "n1", "--version", "1.0.0"];
     const { stdout: sealed } = await sealflow(["seal", ...record], { ...how, stdin: "{}" });
     const opened = await sealflow(["open", ...record], { ...how, stdin: sealed });
@@ -211,7 +224,7 @@ describe("seal and open", () => {
   });
 
   test("a proof of deletion needs no payload", async () => {
-    const how = await sealing();
+    const how = sealing();
     const record = ["--type", "note", "--id", "n1", "--version", "2.0.0", "--deleted"];
     const { stdout: sealed } = await sealflow(["seal", ...record], how);
     const opened = await sealflow(["open", ...record], { ...how, stdin: sealed });
@@ -219,7 +232,7 @@ describe("seal and open", () => {
   });
 
   test("a number that would change is refused unless it is sealed as bytes", async () => {
-    const how = await sealing();
+    const how = sealing();
     const stdin = '{"id":12345678901234567890}';
     expect(await sealflow(["seal"], { ...how, stdin })).toMatchObject({ code: 1, stdout: "" });
     const sealed = await sealflow(["seal", "--bytes"], { ...how, stdin });
@@ -228,22 +241,20 @@ describe("seal and open", () => {
   });
 
   test("another key does not open it", async () => {
-    const how = await sealing();
+    const how = sealing();
     const { stdout } = await sealflow(["seal"], { ...how, stdin: "{}" });
-    const other = { ...(await sealing()), stdin: stdout };
+    const other = { ...sealing(), stdin: stdout };
     expect(await sealflow(["open"], other)).toMatchObject({ code: 1, stdout: "" });
   });
 
   test("a secret is no argument, and is not repeated", async () => {
-    const { code, stderr } = await sealflow(["seal", "--key", "s3cret"], { cwd: newDir() });
+    const { code, stderr } = await here(["seal", "--key", "s3cret"], { cwd: newDir() });
     expect(code).toBe(2);
     expect(stderr).toContain("SEALFLOW_KEY");
     expect(stderr).not.toContain("s3cret");
   });
 });
 
-async function sealing() {
-  const cwd = newDir();
-  const { stdout } = await sealflow(["seal", "--new-key"], { cwd });
-  return { cwd, env: { SEALFLOW_KEY: stdout.trim() } };
+function sealing() {
+  return { cwd: newDir(), env: { SEALFLOW_KEY: newKey() } };
 }

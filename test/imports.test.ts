@@ -14,6 +14,7 @@ const order = [
   "calls",
   "doors",
   "config",
+  "closers",
   "server",
   "cli",
   "main",

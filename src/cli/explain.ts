@@ -43,10 +43,15 @@ function explainService(error: ServiceError): Explanation {
   return { line: `${name} ${broken.message}`, exitCode: exitCodes.usage };
 }
 
+interface SystemError extends NodeJS.ErrnoException {
+  readonly address?: string;
+  readonly port?: number;
+}
+
 /** For an error of the operating system: what it was about, and what is wrong. */
-function systemLine(error: NodeJS.ErrnoException & { address?: string }): string | undefined {
-  const failure = systemFailures[error.code ?? ""];
-  const subject = error.path ?? error.address;
+function systemLine({ code, path, address, port }: SystemError): string | undefined {
+  const failure = systemFailures[code ?? ""];
+  const subject = path ?? (port === undefined ? address : `${address}, port ${port}`);
   return failure === undefined || subject === undefined ? undefined : `${subject}: ${failure}`;
 }
 

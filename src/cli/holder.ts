@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { RunningServer } from "../server.ts";
 import { holderPath } from "../storage/sqlite/lock.ts";
 
@@ -13,7 +13,7 @@ export function announceHolder(
   return {
     [Symbol.dispose]() {
       // The lock has gone before this: the next server may have written its own by now.
-      if (readFileSync(path, "utf8").trim() === text) rmSync(path);
+      if (existsSync(path) && readFileSync(path, "utf8").trim() === text) rmSync(path);
     },
   };
 }

@@ -10,7 +10,9 @@ import { readCall } from "./read-options.ts";
 /** Does what a command line says. The exit code; every failure is one line on stderr. */
 export async function runCommandLine(args: readonly string[]): Promise<number> {
   // Who reads may go before all is written, e.g. `sealflow help | head -1`.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", ignoreClosedPipe);
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.off("error", ignoreClosedPipe).on("error", ignoreClosedPipe);
+  }
   const [first = "help", ...rest] = args;
   if (first === "--version") return print(`${version()}\n`);
   if (first === "--help" || first === "-h" || first === "help") return help(rest);

@@ -13,6 +13,9 @@ export type ServeValues = Values<typeof serveOptions>;
 
 /** What the server is told, checked. Throws UsageError. */
 export function serveConfig(values: ServeValues): ServerConfig {
+  if (values.httpPort === values.grpcPort && Number(values.httpPort) !== 0) {
+    throw new UsageError(`--http-port and --grpc-port are both ${values.httpPort}`);
+  }
   const sharedSecret = sharedSecretOf(values);
   const { masterKey } = values;
   return {

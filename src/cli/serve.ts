@@ -27,16 +27,25 @@ export const serve = defineCommand({
     // Before the server starts: whoever reads that it serves may stop it at once.
     const stop = stopAsked(() => process.exit(exitCodes.failed));
     const server = await start(config);
-    const holder = announceHolder(config.databasePath, server);
-    process.stdout.write(startText(config, server));
-    await stop;
-    const timer = setTimeout(writeError, quietStopMs, "Stopping. Once more to stop at once.\n");
-    await server[Symbol.asyncDispose]();
-    clearTimeout(timer);
-    holder[Symbol.dispose]();
+    let holder: Disposable | undefined;
+    try {
+      holder = announceHolder(config.databasePath, server);
+      process.stdout.write(startText(config, server));
+      await stop;
+    } finally {
+      await end(server);
+      // Until now the database was held.
+      holder?.[Symbol.dispose]();
+    }
     return exitCodes.done;
   },
 });
+
+async function end(server: RunningServer): Promise<void> {
+  const timer = setTimeout(writeError, quietStopMs, "Stopping. Once more to stop at once.\n");
+  await server[Symbol.asyncDispose]();
+  clearTimeout(timer);
+}
 
 async function start(config: ServerConfig): Promise<RunningServer> {
   // All of the service takes a while to load: not for help, nor for a wrong option.

@@ -33,7 +33,7 @@ describe("who cannot tell who he is", () => {
     for (const target of [server, withSecret]) {
       for (const [fault, token] of Object.entries(await forgedTokens(target))) {
         const rest = await restCall(target, "GET /workflows", { headers: agentHeaders(token) });
-        expect([fault, rest.status, rest.body?.error.code]).toEqual([fault, 401, "UNAUTHORIZED"]);
+        expect([fault, rest.status, rest.body?.error?.code]).toEqual([fault, 401, "UNAUTHORIZED"]);
         expect(rest.headers.get("www-authenticate")).toMatch(/^Bearer/);
         for (const wire of wires) {
           const call = rpcCaller(target, { token, agentId: "laptop" }, wire);

@@ -157,6 +157,10 @@ describe("calls that are none", () => {
     },
   );
 
+  test("an authority that is none is refused by status", async () => {
+    expect((await send({ headers: { ":authority": "][" } })).status).toBe(400);
+  });
+
   test("another verb is refused by status", async () => {
     expect((await send({ method: "GET" })).status).toBe(405);
   });

@@ -164,6 +164,15 @@ export async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   );
 }
 
+/** Every refusal has the shape of the interface and says nothing of our insides. */
+export function expectRefused(answer: RestAnswer, status: number, code: string): void {
+  expect([answer.status, answer.body?.error?.code]).toEqual([status, code]);
+  expect(Object.keys(answer.body)).toEqual(["success", "error"]);
+  expect(Object.keys(answer.body.error)).toEqual(["code", "message", "details"]);
+  expect(answer.body.success).toBe(false);
+  expect(answer.text).not.toMatch(/node:|node_modules|\.ts\b|\bat .+:\d+|SQLITE/);
+}
+
 export const agentHeaders = (token: string, agentId = "laptop") => ({
   authorization: `Bearer ${token}`,
   "x-agent-id": agentId,

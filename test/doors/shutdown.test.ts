@@ -102,7 +102,7 @@ test("everything at once, many times, and nothing that was acknowledged is lost"
   }
   isOver = true;
   await Promise.all(writers);
-  expect(acknowledged.length).toBeGreaterThan(20);
+  expect(acknowledged.length).toBeGreaterThan(3);
   for (const id of acknowledged) await me.ok("GET", `/workflows/${id}`);
   expect(faultsOf(server)).toEqual([]);
   await server[Symbol.asyncDispose]();

@@ -1,16 +1,10 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import {
-  GoingAwayReason,
-  type SubscribeRequestSchema,
-  type SyncUpdate,
-  UpdateKind,
-  UpdateKindSchema,
-} from "../../gen/sealflow/v1/sync_pb.ts";
+import { GoingAwayReason, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
 import { failureOf, newOwner, reasonOf, rpcCaller, type Wire, wires } from "./callers.ts";
 import { startTestServer, type TestServer } from "./server.ts";
+import { inWords, newDevice, openStream } from "./streams.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -18,65 +12,22 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** A stream that is read message by message. */
-interface Stream extends AsyncDisposable {
-  next(): Promise<SyncUpdate>;
-  /** The next so many, in words: kind, and entity or id. */
-  words(count: number): Promise<string[]>;
-  isOver(): Promise<boolean>;
-}
-
-type Who = { readonly token: string; readonly agentId: string };
-
+/** A stream of one caller. */
 function open(
-  who: Who,
-  request: MessageInitShape<typeof SubscribeRequestSchema> = {},
-  { wire = "grpc", target = server }: { wire?: Wire; target?: TestServer } = {},
-): Stream {
-  const ending = new AbortController();
-  const { sync } = rpcCaller(target, who, wire);
-  const updates = sync.subscribe(request, { signal: ending.signal })[Symbol.asyncIterator]();
-  const next = async () => {
-    const { value, done } = await updates.next();
-    if (done === true) throw new Error("the stream is over");
-    return value;
-  };
-  return {
-    next,
-    async words(count) {
-      const words = [];
-      for (let i = 0; i < count; i += 1) words.push(inWords(await next()));
-      return words;
-    },
-    isOver: async () => (await updates.next()).done === true,
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await updates.next().catch(() => {});
-    },
-  };
-}
-
-function inWords({ kind, record, change }: SyncUpdate): string {
-  const about = record?.entityId ?? (change && `${change.id} ${change.status.value ?? "deleted"}`);
-  return `${UpdateKindSchema.value[kind]?.localName}${about === undefined ? "" : ` ${about}`}`;
-}
-
-async function newDevice() {
-  const me = await newOwner(server);
-  const push = (entityId: string, more: object = {}) =>
-    me.ok("POST", "/sync/push", {
-      ...{ type: "note", entityId, encryptedData: `data of ${entityId}`, version: "1", ...more },
-    });
-  return { me, push };
+  who: { readonly token: string; readonly agentId: string },
+  request: Parameters<typeof openStream>[1] = {},
+  wire: Wire = "grpc",
+) {
+  return openStream(rpcCaller(server, who, wire), request);
 }
 
 describe.each(wires)("over %s", (wire) => {
   test("what is there, then what comes, each chained to the one before", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     await push("a");
     await push("b");
     await push("b", { version: "2", deleted: true, encryptedData: "" });
-    await using stream = open(me, { since: 0n }, { wire });
+    await using stream = open(me, { since: 0n }, wire);
     const seen = [await stream.next(), await stream.next(), await stream.next()];
     await push("a", { version: "2" });
     seen.push(await stream.next());
@@ -96,8 +47,8 @@ describe.each(wires)("over %s", (wire) => {
   });
 
   test("a heartbeat when nothing else is to say", async () => {
-    const { me } = await newDevice();
-    await using stream = open(me, { heartbeat: { seconds: 1n, nanos: 0 } }, { wire });
+    const { me } = await newDevice(server);
+    await using stream = open(me, { heartbeat: { seconds: 1n, nanos: 0 } }, wire);
     const beganMs = performance.now();
     expect(await stream.words(3)).toEqual(["READY", "UP_TO_DATE", "HEARTBEAT"]);
     expect(performance.now() - beganMs).toBeGreaterThan(900);
@@ -110,7 +61,7 @@ describe.each(wires)("over %s", (wire) => {
     const push = (entityId: string) =>
       me.ok("POST", "/sync/push", { type: "t", entityId, version: "1", encryptedData: "x" });
     await push("a");
-    const stream = open(me, { since: 0n }, { wire, target });
+    const stream = openStream(rpcCaller(target, me, wire), { since: 0n });
     expect(await stream.words(3)).toEqual(["READY", "STATE_UPSERTED a", "UP_TO_DATE"]);
     const [last] = await Promise.all([stream.next(), target.restart()]);
     expect(last).toMatchObject({
@@ -119,30 +70,23 @@ describe.each(wires)("over %s", (wire) => {
     });
     expect(last.epoch).not.toBe("");
     expect(await stream.isOver()).toBe(true);
-    const again = await newOwner(target);
-    const same = { token: me.token, agentId: again.agentId };
-    await restPush(target, same, "b");
-    await using next = open(same, { since: last.cursor }, { wire, target });
+    await push("b");
+    await using next = openStream(rpcCaller(target, me, wire), { since: last.cursor });
     expect(await next.words(3)).toEqual(["READY", "STATE_UPSERTED b", "UP_TO_DATE"]);
   });
 
   test("a cursor that the server has not reached is refused", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     const { record } = await push("a");
-    await using stream = open(me, { since: BigInt(record.cursor + 1) }, { wire });
+    await using stream = open(me, { since: BigInt(record.cursor + 1) }, wire);
     const failure = await failureOf(stream.next());
     expect([failure.code, reasonOf(failure)]).toEqual([Code.OutOfRange, "SYNC_CURSOR_AHEAD"]);
   });
 });
 
-async function restPush(target: TestServer, { token, agentId }: Who, entityId: string) {
-  const { sync } = rpcCaller(target, { token, agentId });
-  await sync.pushState({ type: "t", entityId, version: "1", encryptedData: "x" });
-}
-
 describe("since", () => {
   test("absent is from now on", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     await push("old");
     await using stream = open(me);
     expect(await stream.words(2)).toEqual(["READY", "UP_TO_DATE"]);
@@ -151,7 +95,7 @@ describe("since", () => {
   });
 
   test("a cursor is excluded, and what it misses comes, tombstones too", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     const { record } = await push("a");
     await push("b");
     await push("c", { deleted: true, encryptedData: "" });
@@ -162,7 +106,7 @@ describe("since", () => {
   });
 
   test("milliseconds are included", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     await push("old");
     await new Promise((resolve) => setTimeout(resolve, 5));
     const { record } = await push("a");
@@ -175,7 +119,7 @@ describe("since", () => {
   });
 
   test("what came while nobody listened is not missed", async () => {
-    const { me, push } = await newDevice();
+    const { me, push } = await newDevice(server);
     await using first = open(me, { since: 0n });
     await first.next();
     const { cursor } = await first.next();
@@ -188,84 +132,8 @@ describe("since", () => {
   });
 });
 
-describe("filters", () => {
-  test("types and entities narrow, and the cursor moves past what they leave out", async () => {
-    const { me, push } = await newDevice();
-    await push("a");
-    await push("b", { type: "todo" });
-    await using stream = open(me, { since: 0n, types: ["todo"], entityIds: ["b", "c"] });
-    expect(await stream.words(3)).toEqual(["READY", "STATE_UPSERTED b", "UP_TO_DATE"]);
-    await push("b");
-    await push("d", { type: "todo" });
-    await push("c", { type: "todo" });
-    expect(await stream.words(1)).toEqual(["STATE_UPSERTED c"]);
-  });
-
-  test("what the device pushed itself is left out when it asks so", async () => {
-    const { me, push } = await newDevice();
-    await using stream = open(me, { excludeOwn: true });
-    expect(await stream.words(2)).toEqual(["READY", "UP_TO_DATE"]);
-    await push("own");
-    const phone = me.as("phone");
-    await phone.ok("POST", "/sync/push", {
-      ...{ type: "note", entityId: "theirs", version: "1", encryptedData: "x" },
-    });
-    expect(await stream.words(1)).toEqual(["STATE_UPSERTED theirs"]);
-  });
-
-  test("deletions alone", async () => {
-    const { me, push } = await newDevice();
-    await using stream = open(me, { kinds: [UpdateKind.STATE_DELETED] });
-    await stream.words(2);
-    await push("a");
-    await push("a", { version: "2", deleted: true, encryptedData: "" });
-    expect(await stream.words(1)).toEqual(["STATE_DELETED a"]);
-  });
-
-  test("workflows, executions and agents, when their kinds are asked for", async () => {
-    const { me, push } = await newDevice();
-    const kinds = [UpdateKind.WORKFLOW, UpdateKind.EXECUTION, UpdateKind.AGENT];
-    await using stream = open(me, { kinds });
-    await stream.words(2);
-    await push("left out");
-    const { id } = await me.ok("POST", "/workflows", { name: "w" });
-    expect(await stream.words(1)).toEqual([`WORKFLOW ${id} 1`]);
-    await me.ok("POST", "/agents/register", { id: "a" });
-    expect(await stream.words(1)).toEqual(["AGENT a 1"]);
-    const run = await me.ok("POST", `/workflows/${id}/execute`, { wait: 0 });
-    const queued = await stream.next();
-    expect(inWords(queued)).toBe(`EXECUTION ${run.executionId} 1`);
-    expect(queued.change?.workflowId).toBe(id);
-    await me.as("a").ok("POST", "/tasks/poll", { wait: 5 });
-    const granted = (await stream.words(2)).sort();
-    expect(granted).toEqual([`EXECUTION ${run.executionId} 2`, `WORKFLOW ${id} 2`]);
-    await me.ok("DELETE", `/workflows/${id}`);
-    const deleted = (await stream.words(2)).sort();
-    expect(deleted).toEqual([`EXECUTION ${run.executionId} 5`, `WORKFLOW ${id} deleted`]);
-    await me.ok("DELETE", "/agents/a");
-    expect(await stream.words(1)).toEqual(["AGENT a deleted"]);
-  });
-
-  test("kinds that are none are refused", async () => {
-    const { me } = await newDevice();
-    const requests: MessageInitShape<typeof SubscribeRequestSchema>[] = [
-      { kinds: [UpdateKind.READY] },
-      { kinds: [99 as UpdateKind] },
-      { heartbeat: { seconds: 0n, nanos: 5e8 } },
-      { since: -1n },
-      { since: 2n ** 53n },
-      { types: [""] },
-    ];
-    for (const request of requests) {
-      await using stream = open(me, request);
-      const failure = await failureOf(stream.next());
-      expect([failure.code, reasonOf(failure)]).toEqual([Code.InvalidArgument, "VALIDATION_ERROR"]);
-    }
-  });
-});
-
 test("an owner has 200 streams, and another one when one of them ends", async () => {
-  const { me, push } = await newDevice();
+  const { me, push } = await newDevice(server);
   const streams = Array.from({ length: 200 }, () => open(me));
   await Promise.all(streams.map((stream) => stream.words(2)));
   const failure = await failureOf(open(me).next());

@@ -204,7 +204,7 @@ function namingSuite(open: () => Promise<OpenedStore>): void {
 }
 
 function roomSuite(open: () => Promise<OpenedStore>): void {
-  test("throws QUEUE_FULL: 10,000 queued executions", async () => {
+  test("throws QUEUE_FULL: 10,000 queued executions", { timeout: 120_000 }, async () => {
     await using opened = await open();
     const { store } = opened;
     await makeAgent(store, "alice");

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { FeedQuery } from "../../src/storage/port.ts";
 import { makeAgent, makeWorkflow, registration } from "./drafts.ts";
 import { minute, type OpenedStore, second } from "./open-store.ts";
 import { refusalOf } from "./refusal.ts";
@@ -18,6 +19,17 @@ import {
   takeIds,
   worker,
 } from "./work.ts";
+
+const executionFeed: FeedQuery = {
+  after: 0,
+  limit: 10,
+  bytesMax: 1_000_000,
+  withRecords: false,
+  withTombstones: false,
+  kinds: new Set(["execution"] as const),
+  types: [],
+  entityIds: [],
+};
 
 /** The promises of grantTasks. */
 export function taskGrantSuite(open: () => Promise<OpenedStore>): void {
@@ -93,13 +105,18 @@ function leaseSuite(open: () => Promise<OpenedStore>): void {
 
   test("only the first grant takes a position of the feed", async () => {
     await using opened = await openWithWork(open);
-    const { store } = opened;
+    const { store, clock } = opened;
     await queue(store);
     await release(store, await take(store));
-    const head = await store.records.head("alice");
+    const before = await store.records.readFeed("alice", executionFeed);
+    clock.advance(second);
     const { touched } = await store.tasks.grantTasks(worker, poll());
     expect(touched.feeds).toStrictEqual([]);
-    expect(await store.records.head("alice")).toBe(head);
+    const after = await store.records.readFeed("alice", executionFeed);
+    expect(after.head).toBe(before.head);
+    const [change] = before.items.map((item) => item.change);
+    expect(change).toMatchObject({ id: "e1", status: "queued" });
+    expect(after.items).toStrictEqual([{ change: { ...change, status: "running" } }]);
   });
 
   test("a grant after a lost lease tells the execution: the old attempt is over", async () => {
@@ -160,7 +177,8 @@ function choiceSuite(open: () => Promise<OpenedStore>): void {
       clock.advance(1);
     }
     await queue(store, { id: "e8", workflowId: null, agentId: "agent-1" });
-    expect(await takeIds(store, { max: 3 })).toStrictEqual(["e0", "e2", "e3"]);
+    expect(await takeIds(store, { max: 1 })).toStrictEqual(["e0"]);
+    expect(await takeIds(store, { max: 2 })).toStrictEqual(["e2", "e3"]);
     const { result } = await store.tasks.grantTasks(worker, poll({ max: 32 }));
     expect(result.tasks.map(({ id }) => id)).toStrictEqual(["e5", "e6", "e7", "e8"]);
     expect(result).toMatchObject({ capabilities: ["gpu", "pdf"], nextDueUs: null });

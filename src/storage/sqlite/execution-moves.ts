@@ -1,18 +1,10 @@
 import type { AgentName } from "../../domain/agent.ts";
-import { type ExecutionFailure, type ExecutionStatus, outcomeOf } from "../../domain/execution.ts";
+import type { ExecutionFailure, ExecutionStatus } from "../../domain/execution.ts";
 import type { SqliteContext } from "./context.ts";
-import { queuedCounter } from "./execution-counters.ts";
 import type { ExecutionRow } from "./execution-rows.ts";
-import { createLeaseMoves } from "./lease-moves.ts";
 import type { Touches } from "./ledger.ts";
-import {
-  createMoveStatements,
-  fromOf,
-  type MoveStatements,
-  requireMoved,
-} from "./move-statements.ts";
-import { createQueueMoves } from "./queue-moves.ts";
-import { createWorkflowRunsBook, type WorkflowRunsBook } from "./workflow-runs.ts";
+import type { MoveStatements } from "./move-statements.ts";
+import type { WorkflowRunsBook } from "./workflow-runs.ts";
 
 /**
  * Every move of an execution: the update itself, the counters, the workflow's status and the feed,
@@ -73,31 +65,4 @@ export interface MoveParts {
   readonly context: SqliteContext;
   readonly statements: MoveStatements;
   readonly book: WorkflowRunsBook;
-}
-
-export function createMoves(context: SqliteContext): Moves {
-  const statements = createMoveStatements(context.db);
-  const parts: MoveParts = { context, statements, book: createWorkflowRunsBook(context) };
-  return { ...createQueueMoves(parts), ...createLeaseMoves(parts), end: createEnd(parts) };
-}
-
-function createEnd({ context, statements, book }: MoveParts): Moves["end"] {
-  const { ledger, clock } = context;
-  return (row, { status, failure, errorCode }, touches) => {
-    const { owner, workflowId } = row;
-    const moved = statements.end.run({
-      ...fromOf(row),
-      status,
-      failure: failure ?? null,
-      errorCode: errorCode ?? failure ?? "",
-      finishedUs: clock.wallUs(),
-      seq: ledger.nextSeq(owner),
-    });
-    requireMoved(moved);
-    if (row.status === "queued") ledger.count(queuedCounter(owner), -1);
-    const wasStarted = row.startedUs !== null;
-    const change = wasStarted ? { started: -1, lastOutcome: outcomeOf(status) } : { waiting: -1 };
-    book.note(workflowId, change, touches);
-    touches.feed(owner).execution(row.id);
-  };
 }

@@ -6,8 +6,8 @@ import type { ExecutionRow } from "./execution-rows.ts";
 import { Touches } from "./ledger.ts";
 import type { Look } from "./queue.ts";
 import type { Taker } from "./takers.ts";
+import type { TaskNeeds } from "./task-needs.ts";
 import type { TaskRows } from "./task-rows.ts";
-import type { TaskNeeds } from "./tasks.ts";
 
 /** Grants what waits. Looks by reads alone first: a poll that finds nothing writes nothing. */
 export function createGrants(

@@ -3,7 +3,7 @@ import type { Change, Heartbeat, HeartbeatResult } from "../port.ts";
 import type { SqliteContext } from "./context.ts";
 import { holdsLease } from "./leases.ts";
 import { Touches } from "./ledger.ts";
-import type { TaskNeeds } from "./tasks.ts";
+import type { TaskNeeds } from "./task-needs.ts";
 
 export function createHeartbeats(
   { writer, clock }: SqliteContext,

@@ -6,8 +6,8 @@ import type { SqliteContext } from "./context.ts";
 import type { ExecutionRow } from "./execution-rows.ts";
 import { holdsLease, lossesWhenHeardOf } from "./leases.ts";
 import { Touches } from "./ledger.ts";
+import type { TaskNeeds } from "./task-needs.ts";
 import type { TaskRows, TaskVerb } from "./task-rows.ts";
-import type { TaskNeeds } from "./tasks.ts";
 
 export type Reports = Pick<TaskStore, "completeTask" | "failTask" | "releaseTask">;
 

@@ -2,7 +2,7 @@ import type { Change, TaskStore } from "../port.ts";
 import type { SqliteContext } from "./context.ts";
 import type { ExecutionRow } from "./execution-rows.ts";
 import { Touches } from "./ledger.ts";
-import type { TaskNeeds } from "./tasks.ts";
+import type { TaskNeeds } from "./task-needs.ts";
 
 /** Moves what time has moved on. Each execution is a write of its own: one that fails, fails alone. */
 export function createSweep(
