@@ -35,7 +35,7 @@ import { Wakeups } from "./services/wakeups.ts";
 import { workflowHandlers } from "./services/workflow.ts";
 import type { Store } from "./storage/port.ts";
 import { loadServerKey } from "./storage/server-key.ts";
-import { readKeyCheck } from "./storage/sqlite/identity.ts";
+import { readKeyCheck } from "./storage/sqlite/file/identity.ts";
 import { openSqliteStore } from "./storage/sqlite/open.ts";
 
 /** What a server takes from the world; a test gives its own. */

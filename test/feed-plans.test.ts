@@ -7,7 +7,7 @@ import type { FeedQuery, RecordStore } from "../src/storage/port.ts";
 import { createSealer } from "../src/storage/sealing.ts";
 import { createLedger } from "../src/storage/sqlite/ledger.ts";
 import { migrateSqliteFile } from "../src/storage/sqlite/open.ts";
-import { createRecordStore } from "../src/storage/sqlite/records.ts";
+import { createRecordStore } from "../src/storage/sqlite/records/records.ts";
 import { createWriter } from "../src/storage/sqlite/writer.ts";
 import { createFakeClock, makeFolder, testKey } from "./suites/open-store.ts";
 import { feedQuery, recordDraft } from "./suites/record-drafts.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Database } from "better-sqlite3";
 import { createSealer } from "../src/storage/sealing.ts";
-import { makeDatabaseFile, openConnection } from "../src/storage/sqlite/connection.ts";
+import { makeDatabaseFile, openConnection } from "../src/storage/sqlite/file/connection.ts";
 import { migrateConnection } from "../src/storage/sqlite/migrate.ts";
 import { createSqliteStore } from "../src/storage/sqlite/store.ts";
 import { createFakeClock, makeFolder, type OpenedStore, testKey } from "./suites/open-store.ts";

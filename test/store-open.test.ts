@@ -5,8 +5,12 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { loadServerKey, ServerKeyError } from "../src/storage/server-key.ts";
-import { markBackup, readKeyCheck, WrongServerKeyError } from "../src/storage/sqlite/identity.ts";
-import { holderPath, StoreHeldError } from "../src/storage/sqlite/lock.ts";
+import {
+  markBackup,
+  readKeyCheck,
+  WrongServerKeyError,
+} from "../src/storage/sqlite/file/identity.ts";
+import { holderPath, StoreHeldError } from "../src/storage/sqlite/file/lock.ts";
 import { migrationTimes, NewerStoreError } from "../src/storage/sqlite/migrate.ts";
 import { migrateSqliteFile, openSqliteStore } from "../src/storage/sqlite/open.ts";
 import { makeWorkflow } from "./suites/drafts.ts";

@@ -5,7 +5,7 @@ import {
   makeDatabaseFile,
   openConnection,
   stopBlocking,
-} from "../src/storage/sqlite/connection.ts";
+} from "../src/storage/sqlite/file/connection.ts";
 import { createWriter, type Writer } from "../src/storage/sqlite/writer.ts";
 import { makeFolder } from "./suites/open-store.ts";
 import { refusalOf } from "./suites/refusal.ts";

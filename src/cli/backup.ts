@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { backUpSqliteFile } from "../storage/sqlite/backup.ts";
+import { backUpSqliteFile } from "../storage/sqlite/file/backup.ts";
 import { defineCommand } from "./command.ts";
 import { databasePath, dataOptions } from "./data-options.ts";
 import { CommandError, exitCodes } from "./exit.ts";

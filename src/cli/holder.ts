@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { RunningServer } from "../server.ts";
-import { holderPath } from "../storage/sqlite/lock.ts";
+import { holderPath } from "../storage/sqlite/file/lock.ts";
 
 /** Writes who holds the database, for the refusal of a second server, until disposed of. */
 export function announceHolder(

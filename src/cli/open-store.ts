@@ -11,7 +11,7 @@ export async function withClients<T>(
 ): Promise<T> {
   const path = databasePath(place);
   // A store takes a while to load: not for help, nor for a wrong option.
-  const { readKeyCheck } = await import("../storage/sqlite/identity.ts");
+  const { readKeyCheck } = await import("../storage/sqlite/file/identity.ts");
   const { openSqliteStore } = await import("../storage/sqlite/open.ts");
   const { key } = loadServerKey({
     dataDir: place.dataDir,

@@ -4,9 +4,9 @@ import type { Clock } from "../../domain/clock.ts";
 import { spans } from "../../domain/limits.ts";
 import type { Store } from "../port.ts";
 import { createSealer } from "../sealing.ts";
-import { makeDatabaseFile, openConnection, stopBlocking } from "./connection.ts";
-import { checkServerKey, leaveBackedUpHistory, readEpoch } from "./identity.ts";
-import { takeLock } from "./lock.ts";
+import { makeDatabaseFile, openConnection, stopBlocking } from "./file/connection.ts";
+import { checkServerKey, leaveBackedUpHistory, readEpoch } from "./file/identity.ts";
+import { takeLock } from "./file/lock.ts";
 import { migrateConnection, needsMigration } from "./migrate.ts";
 import { createSqliteStore } from "./store.ts";
 

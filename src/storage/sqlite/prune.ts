@@ -3,7 +3,7 @@ import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { spans } from "../../domain/limits.ts";
 import type { Store } from "../port.ts";
 import type { SqliteContext } from "./context.ts";
-import { executionCounter } from "./execution-counters.ts";
+import { executionCounter } from "./executions/execution-counters.ts";
 import {
   counter,
   execution,
