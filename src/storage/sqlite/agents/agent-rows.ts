@@ -1,7 +1,8 @@
-import { count, desc, sql } from "drizzle-orm";
+import { count, sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { alias } from "drizzle-orm/sqlite-core";
 import type { Agent } from "../../../domain/agent.ts";
+import { bound, firstBy } from "../bound.ts";
 import { agent, execution } from "../schema.ts";
 import { splitCapabilities } from "./capability-text.ts";
 
@@ -134,19 +135,19 @@ function writeStatements(db: BetterSQLite3Database) {
 function pageStatements(db: BetterSQLite3Database) {
   const own = alias(agent, "own");
   const isOwnId = sql`EXISTS (SELECT 1 FROM ${agent} AS own
-    WHERE ${own.owner} = ${p("owner")} AND ${own.id} = ${agent.id})`;
-  const isOlder = sql`(${agent.registeredUs}, ${agent.id}) < (${p("createdUs")}, ${p("id")})`;
+    WHERE ${own.owner} = ${bound("owner")} AND ${own.id} = ${agent.id})`;
+  const isOlder = sql`(${agent.registeredUs}, ${agent.id})
+    < (${bound("createdUs")}, ${bound("id")})`;
   const pageOf = (condition: ReturnType<typeof sql>) =>
     db
       .select()
       .from(agent)
       .where(condition)
-      .orderBy(desc(agent.registeredUs), desc(agent.id))
-      .limit(p("limit"))
+      .orderBy(firstBy(sql`${agent.registeredUs} DESC, ${agent.id} DESC`))
       .prepare();
-  const isOwn = sql`${agent.owner} = ${p("owner")} AND ${isLive} AND ${isOlder}`;
+  const isOwn = sql`${agent.owner} = ${bound("owner")} AND ${isLive} AND ${isOlder}`;
   const isOthers = sql`${isPublic} AND ${isOlder} AND NOT ${isOwnId}`;
-  const hasStatus = sql`${agent.status} = ${p("status")}`;
+  const hasStatus = sql`${agent.status} = ${bound("status")}`;
   return {
     pageOfOwn: pageOf(isOwn),
     pageOfOwnStatus: pageOf(sql`${isOwn} AND ${hasStatus}`),

@@ -1,7 +1,8 @@
-import { desc, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import type { Workflow } from "../../../domain/workflow.ts";
 import { splitCapabilities } from "../agents/capability-text.ts";
+import { bound, firstBy } from "../bound.ts";
 import { workflow, workflowPayload } from "../schema.ts";
 
 export type WorkflowRow = typeof workflow.$inferSelect;
@@ -93,23 +94,17 @@ function rowStatements(db: BetterSQLite3Database) {
 
 /** The key as a row value: only so is the whole of it searched in the index. */
 function pageStatements(db: BetterSQLite3Database) {
-  const isOlder = sql`(${workflow.createdUs}, ${workflow.id}) < (${p("createdUs")}, ${p("id")})`;
-  const isOwn = sql`${workflow.owner} = ${p("owner")} AND ${isLive} AND ${isOlder}`;
-  const newestFirst = [desc(workflow.createdUs), desc(workflow.id)];
+  const isOlder = sql`(${workflow.createdUs}, ${workflow.id})
+    < (${bound("createdUs")}, ${bound("id")})`;
+  const isOwn = sql`${workflow.owner} = ${bound("owner")} AND ${isLive} AND ${isOlder}`;
+  const newestFirst = firstBy(sql`${workflow.createdUs} DESC, ${workflow.id} DESC`);
   return {
-    page: db
-      .select()
-      .from(workflow)
-      .where(isOwn)
-      .orderBy(...newestFirst)
-      .limit(p("limit"))
-      .prepare(),
+    page: db.select().from(workflow).where(isOwn).orderBy(newestFirst).prepare(),
     pageOfStatus: db
       .select()
       .from(workflow)
-      .where(sql`${isOwn} AND ${workflow.status} = ${p("status")}`)
-      .orderBy(...newestFirst)
-      .limit(p("limit"))
+      .where(sql`${isOwn} AND ${workflow.status} = ${bound("status")}`)
+      .orderBy(newestFirst)
       .prepare(),
   };
 }
