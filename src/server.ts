@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import type { AddressInfo, Server as NetServer } from "node:net";
 import { AgentService } from "../gen/sealflow/v1/agent_pb.ts";
 import { SyncService } from "../gen/sealflow/v1/sync_pb.ts";
 import { WorkflowService } from "../gen/sealflow/v1/workflow_pb.ts";
@@ -22,6 +21,7 @@ import { createConnectDoor } from "./doors/connect.ts";
 import { createCors } from "./doors/cors.ts";
 import { createGrpcServer } from "./doors/grpc.ts";
 import { createHttpServer } from "./doors/http.ts";
+import { finish, listen } from "./doors/listening.ts";
 import { createRestDoor } from "./doors/rest/door.ts";
 import { createTokenDoor } from "./doors/rest/token-door.ts";
 import { agentHandlers } from "./services/agent.ts";
@@ -54,8 +54,6 @@ export interface RunningServer extends AsyncDisposable {
   readonly madeKeys: readonly ("signing key" | "server key")[];
 }
 
-/** How long what runs may take to finish once the server stops. */
-const stopMs = 10_000;
 /** By address, a minute: asking for tokens, and sending ones whose signature is refused. */
 const tokenCallsByAddress = 60;
 const forgeriesByAddress = 600;
@@ -89,17 +87,16 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
     random: world.random,
     stopping: stopping.signal,
   };
-  const presence = new Presence({ agents: store.agents, wakeups, clock: world.clock, onFailure });
+  const presence = new Presence({
+    agents: store.agents,
+    wakeups,
+    clock: world.clock,
+    silenceUs: config.agentSilenceMs * 1000,
+    onFailure,
+  });
   await store.tasks.restoreLeases();
   closers.use(startSweeper(services, onFailure));
-  closers.use(
-    startHousekeeping({
-      store,
-      presence,
-      agentSilenceUs: config.agentSilenceMs * 1000,
-      onFailure,
-    }),
-  );
+  closers.use(startHousekeeping({ store, presence, stopping: stopping.signal, onFailure }));
 
   const calls = { config, world, log, services, presence, onFailure };
   const doors = await openDoors(calls, closers);
@@ -117,8 +114,10 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
     await finish([http, grpc.server]);
     clearInterval(letGo);
   });
-  const httpPort = await listen(http, config.host, config.httpPort, "http-port");
-  const grpcPort = await listen(grpc.server, config.host, config.grpcPort, "grpc-port");
+  const { host } = config;
+  const at = { host, onFailure };
+  const httpPort = await listen(http, { ...at, port: config.httpPort, flag: "http-port" });
+  const grpcPort = await listen(grpc.server, { ...at, port: config.grpcPort, flag: "grpc-port" });
 
   return {
     httpUrl: `http://${hostText(config.host)}:${httpPort}`,
@@ -185,14 +184,17 @@ async function openDoors(
     stopping: services.stopping,
   });
   const addressOf = createAddressOf(config.trustedProxies);
+  const faults = { log, newRequestId };
   return {
     cors: createCors(config.corsOrigins),
+    faults,
     connect: createConnectDoor({
+      faults,
       chain,
       services: [WorkflowService, AgentService, SyncService],
       addressOf,
     }),
-    rest: createRestDoor({ chain, log, newRequestId, addressOf }),
+    rest: createRestDoor({ ...faults, chain, addressOf }),
     token: createTokenDoor({
       clients,
       keys,
@@ -214,45 +216,6 @@ function requestIds(): () => string {
     count += 1;
     return `${process}-${count.toString(36)}`;
   };
-}
-
-/** Throws PortInUseError, which names the flag that changes the port. */
-async function listen(
-  server: NetServer,
-  host: string,
-  port: number,
-  flag: string,
-): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      reject(cause.code === "EADDRINUSE" ? new PortInUseError(port, flag) : cause);
-    });
-    server.listen(port, host, resolve);
-  });
-  return (server.address() as AddressInfo).port;
-}
-
-/** Another process listens on the port. */
-export class PortInUseError extends Error {
-  readonly port: number;
-  /** The setting that changes it, e.g. `http-port`. */
-  readonly flag: string;
-
-  constructor(port: number, flag: string) {
-    super(`Port ${port} is in use. Choose another with --${flag}, or 0 for any free one.`);
-    this.name = "PortInUseError";
-    this.port = port;
-    this.flag = flag;
-  }
-}
-
-/** Resolves when every connection has ended, or the time is over. */
-async function finish(servers: readonly NetServer[]): Promise<void> {
-  const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
-  const { promise: timeOver, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, stopMs);
-  await Promise.race([Promise.all(closed), timeOver]);
-  clearTimeout(timer);
 }
 
 function hostText(host: string): string {

@@ -4,7 +4,7 @@ import type { Group } from "../domain/groups.ts";
 import type { Call, Handlers, Outcome } from "../services/call.ts";
 import { type Authenticate, type Caller, isForgery, requireGroup } from "./auth/authenticate.ts";
 import { guard, type Journey, type JourneyLog, logSuccess, mapError } from "./journey.ts";
-import { type Departure, untilLeft } from "./leaving.ts";
+import { untilBody, untilLeft } from "./leaving.ts";
 import type { RateCounters, RateState } from "./rate-limits.ts";
 import { rpcGroups } from "./rpc-groups.ts";
 import type { Validate } from "./validate.ts";
@@ -51,8 +51,6 @@ type LooseHandler = (request: never, call: Call) => unknown;
 export function service<S extends DescService>(desc: S, handlers: Handlers<S>): Service {
   return { service: desc, handlers: handlers as Service["handlers"] };
 }
-
-const bodyMs = 30_000;
 
 export function createChain(parts: ChainParts): Chain {
   const routes = routesOf(parts.services);
@@ -119,7 +117,7 @@ async function admit(
   journey.caller = caller;
   await parts.rates.take(route.group, caller.owner, (state) => tellRate(wire, state));
   requireGroup(caller, route.group);
-  const request = await untilLeft(bodyDeparture(wire), wire.readMessage());
+  const request = await untilBody(wire, wire.readMessage());
   parts.validate(wire.method.input, request, wire.problems);
   return { handle: route.handle, request, call: toCall(parts, journey, caller) };
 }
@@ -136,12 +134,6 @@ async function identify(parts: ChainParts, wire: WireCall): Promise<Caller> {
     if (isForgery(cause)) await parts.forgeries.take("auth", wire.address);
     throw cause;
   }
-}
-
-/** A body must arrive in time even when its caller has set no deadline. */
-function bodyDeparture({ signal, deadlineMs }: Departure): Departure {
-  const lastMs = performance.now() + bodyMs;
-  return { signal, deadlineMs: Math.min(deadlineMs ?? lastMs, lastMs) };
 }
 
 function tellRate(wire: WireCall, { limit, remaining, resetSeconds }: RateState): void {

@@ -8,11 +8,11 @@ import {
 import { SyncConflictSchema } from "../../gen/sealflow/v1/errors_pb.ts";
 import type { ServiceError } from "../domain/errors.ts";
 import { toDuration } from "../services/messages.ts";
-import { shownDetails } from "./error-details.ts";
+import { retryAfterSeconds, shownDetails } from "./error-details.ts";
 import { wireErrors } from "./wire.ts";
 
 /** The domain of every google.rpc.ErrorInfo of this service. */
-export const errorDomain = "sealflow";
+const errorDomain = "sealflow";
 
 /** An error as gRPC, gRPC-Web and Connect carry it: code, text, and the reason in the details. */
 export function toConnectError(error: ServiceError): ConnectError {
@@ -36,7 +36,7 @@ export function toConnectError(error: ServiceError): ConnectError {
   if (retryAfterMs !== undefined) {
     const value = { retryDelay: toDuration(retryAfterMs * 1000) };
     result.details.push({ desc: RetryInfoSchema, value });
-    result.metadata.set("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+    result.metadata.set("retry-after", retryAfterSeconds(error) ?? "");
   }
   if (fields.length > 0) {
     const fieldViolations = fields.map(({ field, message }) => ({ field, description: message }));

@@ -27,13 +27,19 @@ const listBytesMax = limits.errorDetailsBytesMax - 1024;
 
 export function shownDetails({ facts }: ServiceError): ShownDetails {
   const all = facts.fields ?? [];
-  const fields = firstWithin(all, ({ field, message }) => field.length + message.length + 8);
+  const fields = firstWithin(all, ({ field, message }) => Buffer.byteLength(field + message) + 8);
   return {
     metadata: facts.details ?? {},
     fields,
     isTruncated: fields.length < all.length,
     conflict: facts.conflict === undefined ? undefined : shownConflict(facts.conflict),
   };
+}
+
+/** When to try again, in whole seconds, as `Retry-After` says it; undefined: not said. */
+export function retryAfterSeconds({ facts }: ServiceError): string | undefined {
+  if (facts.retryAfterMs === undefined) return undefined;
+  return String(Math.max(1, Math.ceil(facts.retryAfterMs / 1000)));
 }
 
 function shownConflict(conflict: PushConflict): SyncConflict {

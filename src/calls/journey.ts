@@ -58,7 +58,8 @@ export async function* guard(
 }
 
 function slowConsumer(): ServiceError {
-  return new ServiceError("SLOW_CONSUMER", "The stream stood still: nothing was read for 30 s");
+  const message = "The stream stood still: nothing was read for 30 s";
+  return new ServiceError("SLOW_CONSUMER", message, { retryAfterMs: 1000 });
 }
 
 /** Makes a ServiceError of anything, and logs it. */
@@ -82,8 +83,25 @@ function isServerFault({ reason, facts }: ServiceError): boolean {
   return reason === "INTERNAL_ERROR" || (reason === "UNAVAILABLE" && facts.cause !== undefined);
 }
 
+export interface FaultLog {
+  readonly log: Log;
+  newRequestId(): string;
+}
+
+/** A fault of a door itself, which no chain has seen: logged, and shown without its text. */
+export function doorError({ log, newRequestId }: FaultLog, door: string, cause: unknown) {
+  if (cause instanceof ServiceError) {
+    log("info", cause.reason, { door, reason: cause.reason });
+    return cause;
+  }
+  const errorId = newRequestId();
+  const reason = "INTERNAL_ERROR";
+  log("error", reason, { door, reason, errorId, fault: describeFault(cause) });
+  return internalError(errorId, cause);
+}
+
 /** An unknown error: its own text never reaches a client. */
-export function internalError(errorId: string, cause: unknown): ServiceError {
+function internalError(errorId: string, cause: unknown): ServiceError {
   return new ServiceError("INTERNAL_ERROR", "Internal error", { details: { errorId }, cause });
 }
 

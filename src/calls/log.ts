@@ -35,7 +35,11 @@ export function createLog(write: (line: string) => void, now: () => Date): Log {
 export function describeFault(cause: unknown): string {
   if (!(cause instanceof Error)) return typeof cause;
   const code = "code" in cause ? ` ${String(cause.code)}` : "";
-  const frames = (cause.stack ?? "")
+  // The stack begins with the message, whose own lines may look like frames.
+  const stack = cause.stack ?? "";
+  const at = stack.indexOf(cause.message);
+  const frames = stack
+    .slice(at < 0 ? stack.length : at + cause.message.length)
     .split("\n")
     .filter((line) => /^\s+at /.test(line))
     .map((line) => line.trim());

@@ -44,7 +44,7 @@ export class RateCounters {
     }
   }
 
-  /** Counts one call; undefined when the group is not limited. Throws RATE_LIMITED. */
+  /** Counts one call of a group that is limited, and tells what is left. Throws RATE_LIMITED. */
   async take(group: Group, key: string, tell?: (state: RateState) => void): Promise<void> {
     const counter = this.#counters.get(group);
     if (counter === undefined) return;
@@ -62,6 +62,7 @@ export class RateCounters {
 }
 
 function rateLimited(group: Group, state: RateState, retryAfterMs: number): ServiceError {
-  const message = `${state.limit} calls a minute for ${groupNames[group]}; try again in ${state.resetSeconds} s`;
+  const limit = `${state.limit} calls a minute for ${groupNames[group]}`;
+  const message = `${limit}; try again in ${state.resetSeconds} s`;
   return new ServiceError("RATE_LIMITED", message, { details: { group }, retryAfterMs });
 }

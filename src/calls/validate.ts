@@ -35,7 +35,7 @@ export function createValidate(): Validate {
 }
 
 /** One error for all the rules that a request breaks. */
-export function brokenRules(fields: readonly FieldViolation[]): ServiceError {
+function brokenRules(fields: readonly FieldViolation[]): ServiceError {
   const [first] = fields;
   const others = fields.length > 1 ? ` (and ${fields.length - 1} more)` : "";
   const message = first === undefined ? "The request is not valid" : `${textOf(first)}${others}`;

@@ -49,7 +49,8 @@ async function end(server: RunningServer): Promise<void> {
 
 async function start(config: ServerConfig): Promise<RunningServer> {
   // All of the service takes a while to load: not for help, nor for a wrong option.
-  const { PortInUseError, startServer } = await import("../server.ts");
+  const { PortInUseError } = await import("../doors/listening.ts");
+  const { startServer } = await import("../server.ts");
   try {
     return await startServer(config, {
       clock: systemClock(),

@@ -30,6 +30,25 @@ export function problemOfString(text: string): string | null {
   return text.isWellFormed() ? null : "must not hold a lone surrogate";
 }
 
+/** Only such numbers may be more precise than JavaScript's. */
+const longNumber = /\d{16}|\d[eE]|\.\d{15}/;
+
+/**
+ * Parses JSON for being written again: a number that JavaScript would change keeps its own text.
+ * Throws SyntaxError.
+ */
+export function parseJson(text: string): unknown {
+  return longNumber.test(text) ? JSON.parse(text, keepText) : JSON.parse(text);
+}
+
+/** The platform's own (ECMAScript's JSON.parse with source text), which the compiler lacks yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown };
+
+function keepText(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  if (typeof value !== "number" || context?.source === undefined) return value;
+  return String(value) === context.source ? value : rawJSON(context.source);
+}
+
 /** The same text for equal values: keys sorted, at every depth. Assumes a checked JSON text. */
 export function canonicalJson(text: string): string {
   return JSON.stringify(JSON.parse(text), (_key, value: unknown) =>

@@ -20,10 +20,11 @@ import {
 } from "@connectrpc/connect-node";
 import type { Answer, Chain } from "../calls/chain.ts";
 import { toConnectError } from "../calls/connect-error.ts";
+import { doorError, type FaultLog } from "../calls/journey.ts";
 import type { WireCall } from "../calls/wire-call.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
-import { withReasons } from "./connect-wire.ts";
+import { requestFailure, withReasons } from "./connect-wire.ts";
 import { requestTooLarge } from "./request-size.ts";
 import { bodyOf, dropUnread } from "./unread.ts";
 
@@ -34,6 +35,7 @@ export interface ConnectDoorParts {
   readonly chain: Chain;
   readonly services: readonly DescService[];
   addressOf(request: NodeRequest): string;
+  readonly faults: FaultLog;
 }
 
 /** Serves a request when its path is an rpc; tells whether it was. */
@@ -47,11 +49,14 @@ interface Peer {
   readonly address: string;
   /** Tells who asked first, with `Expect: 100-continue`, to send the body. */
   invite(): void;
+  /** Ends the reading of the body: the call was refused while it was under way. */
+  refuse(error: ConnectError): void;
   drop(): void;
 }
 
 /** gRPC, gRPC-Web and Connect through the Connect adapter: its gate runs before it reads a body. */
-export function createConnectDoor({ chain, services, addressOf }: ConnectDoorParts): ConnectDoor {
+export function createConnectDoor(parts: ConnectDoorParts): ConnectDoor {
+  const { chain, services, addressOf } = parts;
   const router = createConnectRouter({
     acceptCompression: [compressionGzip, compressionBrotli],
     readMaxBytes: limits.requestBytesMax,
@@ -73,15 +78,48 @@ export function createConnectDoor({ chain, services, addressOf }: ConnectDoorPar
     const invite = () => {
       if (request.headers.expect !== undefined) response.writeContinue();
     };
-    values.set(peerKey, { address: addressOf(request), invite, drop });
+    const { promise: refused, reject: refuse } = Promise.withResolvers<never>();
+    refused.catch(() => {});
+    values.set(peerKey, { address: addressOf(request), invite, refuse, drop });
     const asked = toUniversal(request, response, values);
     if (asked === undefined) return true;
-    handle(asked)
-      .then((answer) => universalResponseToNodeResponse(withReasons(answer), response))
+    const mend = (error: ConnectError) => mendError(parts.faults, values.get(callKey), error);
+    handle({ ...asked, body: untilRefused(asked.body, refused) })
+      .then((answer) => universalResponseToNodeResponse(withReasons(answer, mend), response))
       // What is left to fail here is the wire itself: the caller has gone.
       .catch(drop);
     return true;
   };
+}
+
+/** What the adapter could not read is the caller's fault; what it could not write is ours. */
+function mendError(
+  faults: FaultLog,
+  call: ConnectCall | undefined,
+  error: ConnectError,
+): ConnectError | undefined {
+  const isOurs = call?.hasMessage === true && error.code === Code.Internal;
+  const failure = isOurs ? doorError(faults, call.door, error) : requestFailure(error);
+  return failure && toConnectError(failure);
+}
+
+/** A body whose reading ends when the call is refused, whatever its caller still sends. */
+async function* untilRefused(
+  body: UniversalServerRequest["body"],
+  refused: Promise<never>,
+): AsyncGenerator<Uint8Array> {
+  if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) return;
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([chunks.next(), refused]);
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    // Not awaited: what never arrives would hold the answer.
+    chunks.return?.().catch(() => {});
+  }
 }
 
 /** Undefined, and answered, when it is no request: then its host is none. */
@@ -124,6 +162,8 @@ class ConnectCall implements WireCall {
   readonly #context: HandlerContext;
   readonly #body = Promise.withResolvers<Message>();
   readonly #wantsBody = Promise.withResolvers<void>();
+  /** Whether the body was read and decoded. */
+  hasMessage = false;
   #answer: Promise<Answer> | undefined;
   #stream: Promise<AsyncIterable<Answer["message"]>> | undefined;
 
@@ -138,6 +178,12 @@ class ConnectCall implements WireCall {
 
   get signal(): AbortSignal {
     return this.#context.signal;
+  }
+
+  /** What the adapter gave up for, while it read. */
+  get failure(): ServiceError | undefined {
+    const cause: unknown = this.signal.reason;
+    return !this.hasMessage && cause instanceof ConnectError ? requestFailure(cause) : undefined;
   }
 
   metadata(name: string): string | undefined {
@@ -166,12 +212,17 @@ class ConnectCall implements WireCall {
     if (isUnary) this.#answer = chain.unary(this);
     else this.#stream = chain.stream(this);
     const work: Promise<unknown> | undefined = this.#answer ?? this.#stream;
-    // Refused later, it rejects where the handler awaits it; if the body is bad, nowhere.
-    work?.catch(() => {});
+    // Refused while the body is under way, it rejects where the adapter reads.
+    work?.catch((cause: unknown) => {
+      if (!this.hasMessage && cause instanceof ServiceError) {
+        this.#context.values.get(peerKey)?.refuse(toConnectError(cause));
+      }
+    });
     await Promise.race([this.#wantsBody.promise, work]).catch(raise);
   }
 
   answer(message: Message): Promise<Message> | AsyncIterable<Message> {
+    this.hasMessage = true;
     this.#body.resolve(message);
     if (this.#answer !== undefined) return this.#unary(this.#answer);
     if (this.#stream !== undefined) return this.#streaming(this.#stream);

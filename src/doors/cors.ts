@@ -38,8 +38,10 @@ export function createCors(origins: readonly string[]): Cors {
   const isAllowed = (origin: string) => origins.includes(origin) || origins.includes("*");
   return (request, response) => {
     const { origin } = request.headers;
-    if (origin === undefined || origins.length === 0) return false;
+    if (origins.length === 0) return false;
+    // Also without an origin: what a cache keeps must not be given to a browser of one.
     response.setHeader("vary", "origin");
+    if (origin === undefined) return false;
     const isPreflight =
       request.method === "OPTIONS" &&
       request.headers["access-control-request-method"] !== undefined;

@@ -19,6 +19,8 @@ export interface GrpcServer {
 }
 
 const streamsPerConnectionMax = 1000;
+/** So much of an unknown path is said back. */
+const pathCharsMax = 200;
 
 /** HTTP/2 in clear text (h2c): gRPC, and whatever else the Connect door speaks. */
 export function createGrpcServer(connect: ConnectDoor): GrpcServer {
@@ -51,7 +53,8 @@ function refuse(request: Http2ServerRequest, response: Http2ServerResponse): voi
     return;
   }
   const trailer = new Headers();
-  const error = new ServiceError("ROUTE_NOT_FOUND", `No such rpc: ${request.url}`);
+  const path = request.url.slice(0, pathCharsMax);
+  const error = new ServiceError("ROUTE_NOT_FOUND", `No such rpc: ${path}`);
   setTrailerStatus(trailer, toConnectError(error));
   response.writeHead(200, { "content-type": "application/grpc", ...Object.fromEntries(trailer) });
   response.end();

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { doorError, type FaultLog } from "../calls/journey.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { brokenRequest, refuseBroken } from "./broken-request.ts";
 import type { ConnectDoor } from "./connect.ts";
@@ -13,6 +14,7 @@ export interface HttpDoors {
   readonly connect: ConnectDoor;
   readonly rest: RestDoor;
   readonly token: RestDoor;
+  readonly faults: FaultLog;
 }
 
 /** Time for the headers of a request; its body has a limit of its own. */
@@ -25,6 +27,7 @@ export function createHttpServer(doors: HttpDoors): Server {
   const server = createServer({
     headersTimeout: headersTimeoutMs,
     requestTimeout: 0,
+    connectionsCheckingInterval: headersTimeoutMs / 3,
     keepAliveTimeout: keepAliveTimeoutMs,
     // Asked for by dispatch, whose refusal has the shape of all others.
     requireHostHeader: false,
@@ -43,15 +46,18 @@ export function createHttpServer(doors: HttpDoors): Server {
 
 function dispatch(doors: HttpDoors, request: IncomingMessage, response: ServerResponse): void {
   if (request.headers.host === undefined && request.httpVersion === "1.1") {
-    sendError({ request, response, headers: {} }, brokenRequest("The Host header is missing"));
+    const error = doorError(doors.faults, "http", brokenRequest("The Host header is missing"));
+    sendError({ request, response, headers: {} }, error);
     return;
   }
   if (doors.cors(request, response)) return;
   const [path = ""] = (request.url ?? "").split("?", 1);
   if (path === tokenPath) doors.token(request, response);
   else if (path === restPrefix || path.startsWith(`${restPrefix}/`)) doors.rest(request, response);
-  else if (!doors.connect(request, response))
-    sendError({ request, response, headers: {} }, noRoute());
+  else if (!doors.connect(request, response)) {
+    const error = doorError(doors.faults, "http", noRoute());
+    sendError({ request, response, headers: {} }, error);
+  }
 }
 
 function noRoute(): ServiceError {

@@ -26,7 +26,7 @@ export interface ExecuteTarget {
   readonly allowPublic: boolean;
 }
 
-/** Queues an execution, then waits for its end. Throws TASK_TIMED_OUT when it times out meanwhile. */
+/** Queues an execution and waits for its end. Throws TASK_TIMED_OUT when it times out meanwhile. */
 export async function execute(
   parts: ServiceParts,
   call: Call,
@@ -46,7 +46,8 @@ export async function execute(
   const ms = askedMs ?? (isHeard ? spans.executeWaitMs : 0);
   const execution = await awaitEnd(parts, call, { execution: result.execution, ms });
   call.outcome.ended = hasEnded(execution.status);
-  if (execution.status === "timed_out" && !result.replayed) throw timedOut(execution);
+  const endedMeanwhile = !hasEnded(result.execution.status);
+  if (execution.status === "timed_out" && endedMeanwhile) throw timedOut(execution);
   const hint = isHeard || hasEnded(execution.status) ? "" : hintFor(result.line);
   return { execution, notes: { replayed: result.replayed, hint } };
 }
@@ -127,8 +128,12 @@ export function hintFor({ route }: QueueLine): string {
   if (wanted === "") {
     return "No agent is listening. Start one: sealflow agent --id NAME -- COMMAND";
   }
-  const flags = wanted.split(",").map((name) => `--capability ${name}`);
-  return `No agent that has ${wanted.split(",").join(", ")} is listening. Start one: sealflow agent --id NAME ${flags.join(" ")} -- COMMAND`;
+  const names = wanted.split(",");
+  const flags = names.map((name) => `--capability ${name}`).join(" ");
+  return (
+    `No agent that has ${names.join(", ")} is listening. ` +
+    `Start one: sealflow agent --id NAME ${flags} -- COMMAND`
+  );
 }
 
 function timedOut({ id, error }: Execution): ServiceError {

@@ -46,7 +46,8 @@ export function checkCursor(since: Since, head: number): void {
   if (since.kind !== "cursor" || since.after <= head) return;
   throw new ServiceError(
     "SYNC_CURSOR_AHEAD",
-    "This cursor is ahead of the server: it is another server's, or a backup was restored. Pull from 0.",
+    "This cursor is ahead of the server: it is another server's, or a backup was restored. " +
+      "Pull from 0.",
     { details: { cursor: head } },
   );
 }

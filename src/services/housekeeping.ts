@@ -9,13 +9,11 @@ const pruneBatch = 200;
 export function startHousekeeping(parts: {
   readonly store: Store;
   readonly presence: Presence;
-  readonly agentSilenceUs: number;
+  readonly stopping: AbortSignal;
   onFailure(cause: unknown): void;
 }): AsyncDisposable {
-  const retire = every(retireEveryMs, parts.onFailure, () =>
-    parts.presence.retire(parts.agentSilenceUs),
-  );
-  const prune = every(pruneEveryMs, parts.onFailure, () => pruneAll(parts.store));
+  const retire = every(retireEveryMs, parts.onFailure, () => parts.presence.retire(parts.stopping));
+  const prune = every(pruneEveryMs, parts.onFailure, () => pruneAll(parts));
   return {
     async [Symbol.asyncDispose]() {
       await Promise.all([retire[Symbol.asyncDispose](), prune[Symbol.asyncDispose]()]);
@@ -24,9 +22,12 @@ export function startHousekeeping(parts: {
 }
 
 /** In small batches, each a write of its own, so that no call waits long. */
-async function pruneAll(store: Store): Promise<void> {
+async function pruneAll(parts: {
+  readonly store: Store;
+  readonly stopping: AbortSignal;
+}): Promise<void> {
   let hasMore = true;
-  while (hasMore) ({ hasMore } = await store.prune(pruneBatch));
+  while (hasMore && !parts.stopping.aborted) ({ hasMore } = await parts.store.prune(pruneBatch));
 }
 
 function every(

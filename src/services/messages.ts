@@ -165,7 +165,7 @@ export function toDuration(us: number): Plain<Duration> {
   return { seconds: BigInt(seconds), nanos: (left - seconds * 1e6) * 1000 };
 }
 
-/** A duration of a request in microseconds; `absent` when there is none, `max` above it. */
+/** A duration of a request in microseconds; undefined when there is none, `max` above it. */
 export function fromDuration(
   duration: Plain<Duration> | undefined,
   max: number,

@@ -10,26 +10,38 @@ export interface OpenPoll {
   readonly agentId: string;
   /** Empty: none. */
   readonly pollId: string;
-  /** What the agent can do; null until its first look at the queue: then anything wakes it. */
-  capabilities: ReadonlySet<string> | null;
   /** Something may be there to take. */
   wake(): void;
   /** Ends it, empty: another poll of that id is open, or the agent is gone. */
   end(): void;
 }
 
-interface Place {
-  readonly poll: OpenPoll;
-  /** The line it was woken for, while it looks. */
-  line: QueueLine | undefined;
-  /** Something else came while it looked. */
-  missed: boolean;
+/** A poll's place in the line. */
+export interface OpenPlace {
+  /** It looks at the queue now: what comes meanwhile makes it look again. */
+  looking(): void;
+  /** It has looked, as an agent that can do this. Granted something, it will leave. */
+  looked(capabilities: ReadonlySet<string>, isGranted: boolean): void;
+  leave(): void;
 }
 
+/** What the agents of an owner can do that poll, or did lately. */
 interface Listener {
   capabilities: ReadonlySet<string>;
   open: number;
   lastEndMs: number;
+}
+
+interface Place {
+  readonly poll: OpenPoll;
+  /** From its first look on: before, nobody knows whether the agent exists. */
+  listener: Listener | undefined;
+  /** A place that looks, or was woken to, is passed over by what comes. */
+  isBusy: boolean;
+  /** Something came while it was busy. */
+  hasMissed: boolean;
+  /** What it was woken for. */
+  line: QueueLine | undefined;
 }
 
 /**
@@ -48,25 +60,35 @@ export class PollLine {
   /** Throws RATE_LIMITED when the owner has too many polls open. Ends the open poll of that id. */
   join(poll: OpenPoll): OpenPlace {
     const places = this.#places.get(poll.owner) ?? new Set();
-    if (places.size >= limits.pollsPerOwnerMax) throw tooManyPolls();
-    if (poll.pollId !== "") this.#endPolls(poll.owner, poll.agentId, poll.pollId);
-    const place: Place = { poll, line: undefined, missed: false };
-    // (The first look is under way: what comes meanwhile makes it look again.)
+    const ended = poll.pollId === "" ? 0 : this.#endPolls(poll, poll.pollId);
+    if (places.size - ended >= limits.pollsPerOwnerMax) throw tooManyPolls();
+    const place: Place = {
+      poll,
+      listener: undefined,
+      isBusy: true,
+      hasMissed: false,
+      line: undefined,
+    };
     this.#places.set(poll.owner, places.add(place));
-    this.#listener(poll).open += 1;
     return {
-      looked: () => this.#looked(place),
-      leave: (granted) => this.#leave(place, granted),
+      looking: () => {
+        place.isBusy = true;
+      },
+      looked: (capabilities, isGranted) => {
+        this.#learn(place, capabilities);
+        if (!isGranted) this.#waitOn(place);
+      },
+      leave: () => this.#leave(place),
     };
   }
 
   /** Wakes the longest waiting poll that may take from this line, when it is due. */
   announce(line: QueueLine): void {
     const pauseMs = (line.dueUs - this.#clock.steadyUs()) / 1000;
-    if (pauseMs > 0) {
+    if (pauseMs <= 0) this.#wakeOne(line);
+    // Every poll that is open by then will have begun after now, and looks for itself.
+    else if (pauseMs <= spans.pollWaitMaxMs) {
       setTimeout(() => this.#wakeOne(line), Math.ceil(pauseMs)).unref();
-    } else {
-      this.#wakeOne(line);
     }
   }
 
@@ -84,68 +106,77 @@ export class PollLine {
 
   /** Ends the polls of an agent that is no longer registered, and forgets that it listened. */
   dismiss(owner: string, agentId: string): void {
-    this.#endPolls(owner, agentId);
+    this.#endPolls({ owner, agentId });
     this.#listeners.get(owner)?.delete(agentId);
   }
 
   #wakeOne(line: QueueLine): void {
     for (const place of this.#places.get(line.owner) ?? []) {
-      const { agentId, capabilities } = place.poll;
-      if (capabilities !== null && !mayTake(line.route, agentId, capabilities)) continue;
-      if (place.line !== undefined) {
-        place.missed = true;
-        continue;
+      if (place.isBusy) {
+        // Whatever it finds: it looks again before it waits, so that nothing is slept through.
+        place.hasMissed = true;
+      } else if (this.#canTake(place, line)) {
+        place.isBusy = true;
+        place.line = line;
+        place.poll.wake();
+        return;
       }
-      place.line = line;
-      place.poll.wake();
-      return;
     }
   }
 
-  #looked(place: Place): void {
-    const { missed } = place;
-    place.line = undefined;
-    place.missed = false;
-    if (missed) place.poll.wake();
+  #canTake({ poll, listener }: Place, { route }: QueueLine): boolean {
+    return listener !== undefined && mayTake(route, poll.agentId, listener.capabilities);
   }
 
-  #leave(place: Place, granted: boolean): void {
-    const { poll, line } = place;
+  #learn(place: Place, capabilities: ReadonlySet<string>): void {
+    place.listener ??= this.#listen(place.poll);
+    place.listener.capabilities = capabilities;
+  }
+
+  #waitOn(place: Place): void {
+    const { line, hasMissed } = place;
+    place.isBusy = hasMissed;
+    place.hasMissed = false;
+    place.line = undefined;
+    // What it may take and did not find was taken by another; what it may not is still there.
+    if (line !== undefined && !this.#canTake(place, line)) this.#wakeOne(line);
+    if (hasMissed) place.poll.wake();
+  }
+
+  #leave(place: Place): void {
+    const { poll, listener, line } = place;
     const places = this.#places.get(poll.owner);
     places?.delete(place);
     if (places?.size === 0) this.#places.delete(poll.owner);
-    const listener = this.#listener(poll);
-    listener.open -= 1;
-    listener.lastEndMs = this.#nowMs();
-    listener.capabilities = poll.capabilities ?? listener.capabilities;
-    // What it was woken for is still there: another may want it.
-    if (line !== undefined && !granted) this.#wakeOne(line);
-  }
-
-  #endPolls(owner: string, agentId: string, pollId?: string): void {
-    for (const { poll } of this.#places.get(owner) ?? []) {
-      if (poll.agentId === agentId && (pollId === undefined || poll.pollId === pollId)) poll.end();
+    if (listener !== undefined) {
+      listener.open -= 1;
+      listener.lastEndMs = this.#nowMs();
     }
+    // It may have taken something else, or nothing: a look too many does no harm.
+    if (line !== undefined) this.#wakeOne(line);
   }
 
-  #listener({ owner, agentId, capabilities }: OpenPoll): Listener {
+  #listen({ owner, agentId }: OpenPoll): Listener {
     const ofOwner = this.#listeners.get(owner) ?? new Map<string, Listener>();
-    const listener = ofOwner.get(agentId) ?? { capabilities: new Set(), open: 0, lastEndMs: 0 };
-    if (capabilities !== null) listener.capabilities = capabilities;
+    const known = ofOwner.get(agentId);
+    const listener = known ?? { capabilities: new Set<string>(), open: 0, lastEndMs: 0 };
     this.#listeners.set(owner, ofOwner.set(agentId, listener));
+    listener.open += 1;
     return listener;
+  }
+
+  /** How many it ended. */
+  #endPolls(of: { readonly owner: string; readonly agentId: string }, pollId?: string): number {
+    const ended = [...(this.#places.get(of.owner) ?? [])].filter(
+      ({ poll }) => poll.agentId === of.agentId && (pollId === undefined || poll.pollId === pollId),
+    );
+    for (const { poll } of ended) poll.end();
+    return ended.length;
   }
 
   #nowMs(): number {
     return this.#clock.steadyUs() / 1000;
   }
-}
-
-/** A poll's place in the line. */
-export interface OpenPlace {
-  /** It has looked at the queue and waits on. */
-  looked(): void;
-  leave(granted: boolean): void;
 }
 
 function tooManyPolls(): ServiceError {

@@ -92,8 +92,9 @@ async function poll(
   let isOver = false;
   waiter.onAbort(parts.stopping);
   const open = {
-    ...{ owner: call.owner, agentId: call.agentId, pollId: request.pollId },
-    capabilities: null as ReadonlySet<string> | null,
+    owner: call.owner,
+    agentId: call.agentId,
+    pollId: request.pollId,
     wake: waiter.wake,
     end: () => {
       isOver = true;
@@ -105,16 +106,16 @@ async function poll(
   let grants: Grants = { tasks: [], capabilities: [], nextDueUs: null };
   try {
     while (!isGone()) {
+      place.looking();
       grants = await look(parts, call, { request, isGone });
-      open.capabilities = new Set(grants.capabilities);
+      place.looked(new Set(grants.capabilities), grants.tasks.length > 0);
       if (grants.tasks.length > 0) break;
-      place.looked();
       const leftMs = waitUntil - performance.now();
       const hasNews = await waiter.wait(Math.min(leftMs, untilDueMs(parts, grants)));
       if (!hasNews && performance.now() >= waitUntil) break;
     }
   } finally {
-    place.leave(grants.tasks.length > 0);
+    place.leave();
   }
   return grants;
 }
@@ -155,16 +156,23 @@ async function heartbeat(
   for (const { taskId } of beats) {
     waiter.with(parts.wakeups.executions.listen(taskId, waiter.wake));
   }
-  const first = await beat(parts, call, beats);
-  const waitUntil = performance.now() + heartbeatWaitMs(call, { request, results: first });
-  let latest = first;
+  let latest = await beat(parts, call, beats);
+  let beatMs = performance.now();
+  const waitUntil = beatMs + heartbeatWaitMs(call, { request, results: latest });
   while (latest.every(({ status }) => status === "ok") && !parts.stopping.aborted) {
     const hasNews = await waiter.wait(waitUntil - performance.now());
     if (!hasNews || call.signal.aborted) break;
     // Without progress: it is stored already.
     latest = await beat(parts, call, beats.map(withoutProgress));
+    beatMs = performance.now();
   }
-  return latest;
+  const waitedMs = Math.floor(performance.now() - beatMs);
+  return latest.map((result) => sinceThen(result, waitedMs));
+}
+
+/** The wait has used up some of the lease. */
+function sinceThen({ taskId, status, leaseLeftUs }: HeartbeatResult, ms: number): HeartbeatResult {
+  return { taskId, status, leaseLeftUs: Math.max(0, leaseLeftUs - ms * 1000) };
 }
 
 async function beat(

@@ -62,7 +62,9 @@ export function openDoor(name: (typeof doorNames)[number], server: TestServer): 
 export function rpcDoor(name: string, transport: Transport): Door {
   return {
     name,
-    async call({ token, agentId }, rpc, request = {}, headers = {}) {
+    async call(who, rpc, request = {}, headers = {}) {
+      if (rpc === "heartbeatTask") return oneHeartbeat(this, who, request);
+      const { token, agentId } = who;
       const [service, method] = findMethod(rpc);
       const client = createClient(service, transport) as unknown as Record<
         string,
@@ -82,6 +84,21 @@ export function rpcDoor(name: string, transport: Transport): Door {
       }
     },
   };
+}
+
+/** REST takes one task at a time, and says LEASE_LOST as an error. */
+async function oneHeartbeat(door: Door, who: Who, request: Json): Promise<Reply> {
+  const { wait = 0, ...task } = request as Record<string, Json>;
+  const heartbeats = { tasks: [task], wait };
+  const reply = await door.call(who, "heartbeatTasks" as RpcName, heartbeats);
+  if (!("ok" in reply)) return reply;
+  const [result] = (reply.ok as { results: Record<string, Json>[] }).results;
+  const { taskId = "", status = "", leaseLeft = "" } = result ?? {};
+  if (status === "TASK_HEARTBEAT_STATUS_LEASE_LOST") {
+    return { reason: "LEASE_LOST", code: Code.Aborted, details: { taskId } };
+  }
+  const isCancel = status === "TASK_HEARTBEAT_STATUS_CANCEL_REQUESTED";
+  return { ok: { ...(isCancel ? { cancelRequested: true } : {}), leaseLeft } };
 }
 
 const services: readonly DescService[] = [WorkflowService, AgentService, SyncService];

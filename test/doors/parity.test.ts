@@ -64,7 +64,7 @@ const volatile =
 const listed = ["id", "name", "status", "createdAt"];
 
 function withoutSecrets(key: string, value: unknown): unknown {
-  if (["leaseToken", "cursor", "nextPageToken", "message"].includes(key)) return "…";
+  if (["leaseToken", "leaseLeft", "cursor", "nextPageToken", "message"].includes(key)) return "…";
   if (key !== "workflows") return value;
   return (value as object[]).map((item) =>
     Object.fromEntries(Object.entries(item).filter(([name]) => listed.includes(name))),

@@ -52,6 +52,11 @@ export const restCalls = {
   }),
   deregisterAgent: (r: Body) => ({ verb: "DELETE", path: `/agents/${id(r["id"])}` }),
   pollTasks: (r: Body) => ({ verb: "POST", path: "/tasks/poll", body: r }),
+  heartbeatTask: ({ taskId, ...body }: Body) => ({
+    verb: "POST",
+    path: `/tasks/${id(taskId)}/heartbeat`,
+    body,
+  }),
   completeTask: ({ taskId, ...body }: Body) => ({
     verb: "POST",
     path: `/tasks/${id(taskId)}/complete`,

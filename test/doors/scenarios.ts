@@ -298,6 +298,30 @@ export const scenarios: Record<string, (stage: Stage) => Promise<void>> = {
     expect(ended).toMatchObject({ status: "timed_out", error: { message: "Task timed out" } });
     expect((await ok("getWorkflow", { id })).status).toBe("failed");
     await refused("LEASE_LOST", "completeTask", leaseOf(task), { agent: "a" });
+
+    const asked = { id, timeout, requestId: "again" };
+    await ok("executeWorkflow", { ...asked, wait: 0 });
+    await ok("pollTasks", { wait: 5 }, { agent: "a" });
+    await refused("TASK_TIMED_OUT", "executeWorkflow", { ...asked, wait: 10 });
+    expect(await ok("executeWorkflow", asked)).toMatchObject({ status: "timed_out" });
+  },
+
+  async "a heartbeat"({ ok, refused }) {
+    const { id } = await ok("createWorkflow", { name: "w" });
+    await ok("registerAgent", { id: "a" });
+    await ok("executeWorkflow", { id, wait: 0 });
+    const [task] = (await ok("pollTasks", { wait: 5 }, { agent: "a" })).tasks;
+    const beat = { ...leaseOf(task), progress: "half", lease: 20 };
+    const { leaseLeft } = await ok("heartbeatTask", beat, { agent: "a" });
+    expect(Number.parseFloat(leaseLeft)).toBeGreaterThan(19.8);
+    const waited = await ok("heartbeatTask", { ...beat, wait: 0.3 }, { agent: "a" });
+    expect(Number.parseFloat(waited.leaseLeft)).toBeLessThan(19.8);
+    expect((await ok("getExecution", { id: task.id })).progress).toBe("half");
+    const waiting = ok("heartbeatTask", { ...leaseOf(task), wait: 9 }, { agent: "a" });
+    await ok("cancelExecution", { id: task.id });
+    expect((await waiting).cancelRequested).toBe(true);
+    await ok("releaseTask", leaseOf(task), { agent: "a" });
+    await refused("LEASE_LOST", "heartbeatTask", leaseOf(task), { agent: "a" });
   },
 
   async "state that is pushed and pulled"({ ok, refused }) {

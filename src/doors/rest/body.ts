@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { invalid, ServiceError } from "../../domain/errors.ts";
+import { parseJson } from "../../domain/json-text.ts";
 import { limits } from "../../domain/limits.ts";
 import { requestTooLarge } from "../request-size.ts";
 import { bodyOf } from "../unread.ts";
@@ -32,6 +33,14 @@ export async function readBytes(
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) throw requestTooLarge(bytesMax);
   // Who asked first, with `Expect: 100-continue`, sends nothing before this.
   if (request.headers.expect !== undefined) response.writeContinue();
+  const chunks = await collect(request, bytesMax).catch((cause: unknown) => {
+    throw cause instanceof ServiceError ? cause : callerLeft(cause);
+  });
+  const [only] = chunks;
+  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+}
+
+async function collect(request: IncomingMessage, bytesMax: number): Promise<readonly Buffer[]> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of bodyOf(request)) {
@@ -39,8 +48,12 @@ export async function readBytes(
     if (bytes > bytesMax) throw requestTooLarge(bytesMax);
     chunks.push(chunk);
   }
-  const [only] = chunks;
-  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks);
+  return chunks;
+}
+
+/** All that can go wrong with a body that is read: its connection ended. */
+function callerLeft(cause: unknown): ServiceError {
+  return new ServiceError("CANCELLED", "The caller has left", { cause });
 }
 
 function isJson(type: string | undefined): boolean {
@@ -58,7 +71,7 @@ function parse(bytes: Buffer): unknown {
     throw invalid("body", "must be UTF-8");
   }
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw invalid("body", "must be JSON");
   }

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { Chain } from "../../calls/chain.ts";
-import { internalError } from "../../calls/journey.ts";
-import { describeFault, type Log } from "../../calls/log.ts";
+import { doorError, type FaultLog } from "../../calls/journey.ts";
 import type { WireCall } from "../../calls/wire-call.ts";
 import { type FieldViolation, ServiceError } from "../../domain/errors.ts";
 import { agentRoutes } from "./agent-routes.ts";
@@ -19,10 +18,8 @@ export const restPrefix = "/api/v1";
 
 export const restRoutes = [...workflowRoutes, ...agentRoutes, ...syncRoutes];
 
-export interface RestDoorParts {
+export interface RestDoorParts extends FaultLog {
   readonly chain: Chain;
-  readonly log: Log;
-  newRequestId(): string;
   addressOf(request: IncomingMessage): string;
 }
 
@@ -32,17 +29,20 @@ export type RestDoor = (request: IncomingMessage, response: ServerResponse) => P
 export function createRestDoor(parts: RestDoorParts): RestDoor {
   const router = new Router(restRoutes);
   return async (request, response) => {
-    const headers: Record<string, string> = {};
+    const wire = { request, response, headers: {} };
+    let isLogged = false;
     try {
       const [path, query] = splitUrl(request.url ?? "");
       const match = router.match(request.method ?? "", path.slice(restPrefix.length));
-      const address = parts.addressOf(request);
-      const call = new RestCall({ request, response, match, query, address, headers });
-      const { message, outcome } = await parts.chain.unary(call);
-      const answer = match.route.tell(message as Message, { request: call.request, outcome });
-      sendAnswer(response, answer, headers);
+      const call = new RestCall({ ...wire, match, query, address: parts.addressOf(request) });
+      const { message, outcome } = await parts.chain.unary(call).catch((cause: unknown) => {
+        isLogged = true;
+        throw cause;
+      });
+      sendAnswer(wire, match.route.tell(message as Message, { request: call.request, outcome }));
     } catch (cause) {
-      sendError({ request, response, headers }, toServiceError(parts, cause));
+      const isKnown = isLogged && cause instanceof ServiceError;
+      sendError(wire, isKnown ? cause : doorError(parts, "rest", cause));
     }
   };
 }
@@ -50,14 +50,6 @@ export function createRestDoor(parts: RestDoorParts): RestDoor {
 function splitUrl(url: string): [path: string, query: string] {
   const at = url.indexOf("?");
   return at < 0 ? [url, ""] : [url.slice(0, at), url.slice(at + 1)];
-}
-
-/** A fault of this door itself; the chain has logged its own. */
-function toServiceError({ log, newRequestId }: RestDoorParts, cause: unknown): ServiceError {
-  if (cause instanceof ServiceError) return cause;
-  const errorId = newRequestId();
-  log("error", "INTERNAL_ERROR", { door: "rest", errorId, fault: describeFault(cause) });
-  return internalError(errorId, cause);
 }
 
 /** One call on the wire of REST. */

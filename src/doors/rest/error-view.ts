@@ -25,7 +25,7 @@ export function errorView(error: ServiceError): View {
 }
 
 /** `records[1].encrypted_data` is `records[1].encryptedData` in JSON. */
-export function jsonPath(field: string): string {
+function jsonPath(field: string): string {
   return field
     .replace(/^tasks\[0\]\./, "")
     .replace(/\.names(?=\[|$)/, "")

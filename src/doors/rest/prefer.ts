@@ -1,4 +1,7 @@
-/** The wait that a `Prefer` header asks for (RFC 7240 sections 4.1 and 4.3); undefined: none. */
+/**
+ * The wait that a `Prefer` header asks for (RFC 7240 sections 4.1 and 4.3); undefined: none. Both
+ * together mean to answer once the wait is over, so `respond-async` counts only when it is alone.
+ */
 export function preferredWait(
   prefer: string | undefined,
 ): { readonly seconds: bigint; readonly nanos: number } | undefined {
@@ -7,6 +10,6 @@ export function preferredWait(
   const wait = preferences
     .map((part) => /^wait\s*=\s*"?(\d{1,9})"?$/.exec(part)?.[1])
     .find(Boolean);
-  if (preferences.includes("respond-async")) return { seconds: 0n, nanos: 0 };
-  return wait === undefined ? undefined : { seconds: BigInt(wait), nanos: 0 };
+  if (wait !== undefined) return { seconds: BigInt(wait), nanos: 0 };
+  return preferences.includes("respond-async") ? { seconds: 0n, nanos: 0 } : undefined;
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { retryAfterSeconds } from "../../calls/error-details.ts";
 import { wireErrors } from "../../calls/wire.ts";
 import type { ServiceError } from "../../domain/errors.ts";
 import { dropUnread } from "../unread.ts";
@@ -7,11 +8,17 @@ import type { Told } from "./route.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-export function sendAnswer(
-  response: ServerResponse,
-  { status, body, location }: Told,
-  headers: Headers,
-): void {
+/** What an answer is written to. */
+export interface RestWire {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly headers: Headers;
+}
+
+/** Sends an answer, whether its request was read to the end or not. */
+export function sendAnswer(wire: RestWire, { status, body, location }: Told): void {
+  const { request, response, headers } = wire;
+  if (!request.complete) dropUnread(request, response);
   if (body === undefined) {
     response.writeHead(status, headers).end();
     return;
@@ -26,25 +33,16 @@ export function sendAnswer(
 }
 
 /** Sends an error, whether its request was read to the end or not. */
-export function sendError(
-  wire: {
-    readonly request: IncomingMessage;
-    readonly response: ServerResponse;
-    readonly headers: Headers;
-  },
-  error: ServiceError,
-): void {
+export function sendError(wire: RestWire, error: ServiceError): void {
   const { request, response, headers } = wire;
   if (response.headersSent || response.destroyed) return;
   const json = JSON.stringify(errorView(error));
-  const { retryAfterMs } = error.facts;
+  const retryAfter = retryAfterSeconds(error);
   if (!request.complete) dropUnread(request, response);
   response.writeHead(wireErrors[error.reason].status, {
     ...headers,
     ...error.facts.headers,
-    ...(retryAfterMs === undefined
-      ? {}
-      : { "retry-after": String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
+    ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }),
     ...contentHeaders(json),
   });
   response.end(json);

@@ -62,7 +62,7 @@ function recordFields(body: Fields) {
 }
 
 /** The kinds a query names; a word that is none is noted. */
-export function readKinds(query: Fields): UpdateKind[] | undefined {
+function readKinds(query: Fields): UpdateKind[] | undefined {
   return query.texts("kinds")?.flatMap((word) => {
     const kind = Object.hasOwn(kinds, word) ? kinds[word] : undefined;
     if (kind !== undefined) return kind;

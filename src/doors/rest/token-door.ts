@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { grantToken, type TokenEndpoint } from "../../calls/auth/token-endpoint.ts";
 import { readTokenRequest, tokenRequestBytesMax } from "../../calls/auth/token-request.ts";
-import { internalError } from "../../calls/journey.ts";
-import { describeFault, type Log } from "../../calls/log.ts";
+import { doorError, type FaultLog } from "../../calls/journey.ts";
+import { untilBody } from "../../calls/leaving.ts";
 import type { RateCounters, RateState } from "../../calls/rate-limits.ts";
 import { ServiceError } from "../../domain/errors.ts";
 import { readBytes } from "./body.ts";
@@ -10,13 +10,11 @@ import { sendAnswer, sendError } from "./send.ts";
 
 export const tokenPath = "/api/v1/auth/token";
 
-export interface TokenDoorParts extends TokenEndpoint {
+export interface TokenDoorParts extends TokenEndpoint, FaultLog {
   /** By client and address. */
   readonly clientRates: RateCounters;
   /** By address alone. */
   readonly addressRates: RateCounters;
-  readonly log: Log;
-  newRequestId(): string;
   addressOf(request: IncomingMessage): string;
 }
 
@@ -24,14 +22,12 @@ export interface TokenDoorParts extends TokenEndpoint {
 export function createTokenDoor(parts: TokenDoorParts) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const headers: Record<string, string> = { "cache-control": "no-store" };
+    const wire = { request, response, headers };
     try {
-      const grant = await answer(parts, { request, response, headers });
-      sendAnswer(response, { status: 200, body: { ...grant } }, headers);
+      const { access_token, token_type, expires_in } = await answer(parts, wire);
+      sendAnswer(wire, { status: 200, body: { access_token, token_type, expires_in } });
     } catch (cause) {
-      const error =
-        cause instanceof ServiceError ? cause : internalError(parts.newRequestId(), cause);
-      logRefusal(parts, error);
-      sendError({ request, response, headers }, error);
+      sendError(wire, doorError(parts, "token", cause));
     }
   };
 }
@@ -52,7 +48,8 @@ async function answer(
   }
   const address = parts.addressOf(request);
   await parts.addressRates.take("auth", address);
-  const body = await readBytes(request, response, tokenRequestBytesMax);
+  const departure = { signal: leaving(response), deadlineMs: undefined };
+  const body = await untilBody(departure, readBytes(request, response, tokenRequestBytesMax));
   const asked = readTokenRequest({
     contentType: request.headers["content-type"],
     authorization: request.headers.authorization,
@@ -64,18 +61,15 @@ async function answer(
   return grantToken(asked, parts);
 }
 
+/** Aborts when the caller leaves before he is answered. */
+function leaving(response: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  response.once("close", () => left.abort());
+  return left.signal;
+}
+
 function tell(headers: Record<string, string>, { limit, remaining, resetSeconds }: RateState) {
   headers["x-ratelimit-limit"] = String(limit);
   headers["x-ratelimit-remaining"] = String(remaining);
   headers["x-ratelimit-reset"] = String(resetSeconds);
-}
-
-function logRefusal({ log }: TokenDoorParts, { reason, facts }: ServiceError): void {
-  const isFault = reason === "INTERNAL_ERROR" || reason === "UNAVAILABLE";
-  log(isFault ? "error" : "info", reason, {
-    rpc: "token",
-    door: "rest",
-    reason,
-    ...(isFault ? { fault: describeFault(facts.cause) } : {}),
-  });
 }

@@ -15,12 +15,13 @@ import {
 import { type LifecycleChange, UpdateKindSchema } from "../../../gen/sealflow/v1/sync_pb.ts";
 import type { Task } from "../../../gen/sealflow/v1/task_pb.ts";
 import { type Workflow, WorkflowStatus } from "../../../gen/sealflow/v1/workflow_pb.ts";
+import { parseJson } from "../../domain/json-text.ts";
 import { durationText } from "./durations.ts";
 
 /** Messages of the contract as REST shows them. A member that is undefined is not shown. */
 export type View = Readonly<Record<string, unknown>>;
 
-export const workflowWords: Readonly<Record<WorkflowStatus, string>> = {
+const workflowWords: Readonly<Record<WorkflowStatus, string>> = {
   [WorkflowStatus.UNSPECIFIED]: "",
   [WorkflowStatus.DRAFT]: "pending",
   [WorkflowStatus.RUNNING]: "running",
@@ -28,7 +29,7 @@ export const workflowWords: Readonly<Record<WorkflowStatus, string>> = {
   [WorkflowStatus.FAILED]: "failed",
 };
 
-export const agentWords: Readonly<Record<AgentStatus, string>> = {
+const agentWords: Readonly<Record<AgentStatus, string>> = {
   [AgentStatus.UNSPECIFIED]: "",
   [AgentStatus.ACTIVE]: "active",
   [AgentStatus.INACTIVE]: "inactive",
@@ -214,5 +215,5 @@ function unlessEmpty(text: string): string | undefined {
 
 /** JSON text of a message is a JSON value here. */
 function jsonValue(text: string): unknown {
-  return text === "" ? undefined : JSON.parse(text);
+  return text === "" ? undefined : parseJson(text);
 }
