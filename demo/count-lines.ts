@@ -1,4 +1,5 @@
-// An ordinary program: a task as JSON on its standard input, a result as JSON on its standard output.
+// An ordinary program: a task as JSON on its standard input, a result as JSON on its standard
+// output.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

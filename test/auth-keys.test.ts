@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { describe, expect, test, vi } from "vitest";
@@ -49,6 +49,18 @@ describe("the key files", () => {
     const error = await failureOf(() => ensureSigningKey(dataDir));
     expect(error.reason).toBe("UNAVAILABLE");
     expect(error.facts.cause).toBeUndefined();
+  });
+
+  test("one that others can read is refused, and the text says what to do", async () => {
+    const dataDir = newDataDir();
+    const { active } = await ensureSigningKey(dataDir);
+    const path = join(dataDir, "keys", `${active.kid}.json`);
+    chmodSync(path, 0o640);
+    const error = await failureOf(() => loadSigningKeys(dataDir));
+    expect(error.reason).toBe("UNAVAILABLE");
+    expect(error.message).toContain(`chmod 600 ${path}`);
+    chmodSync(path, 0o600);
+    expect((await loadSigningKeys(dataDir)).active.kid).toBe(active.kid);
   });
 
   test("a key under another's name is refused", async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { createServer, connect as openSocket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
@@ -41,6 +41,7 @@ describe("serve", () => {
 
   test("says which key is new, and names another data directory in the hint", async () => {
     const cwd = newDir();
+    mkdirSync(join(cwd, "my data"));
     await here(["token", "--sub", "me", "--data-dir", "my data"], { cwd });
     const server = await serve({ cwd }, ["--data-dir", "my data"]);
     expect(server.stdout()).toContain("./my data (new: server key made, mode 0600)\n");
@@ -193,6 +194,14 @@ describe("beside a running server", () => {
     expect(backedUp.stdout).toContain("data/server.key");
     expect(statSync(join(cwd, "copy.db")).mode & 0o777).toBe(0o600);
     expect(await here(["backup", "copy.db"], { cwd })).toMatchObject({ code: 1, stdout: "" });
+
+    await stop(server);
+    // A server that was killed leaves its log behind.
+    writeFileSync(join(cwd, "data", "sealflow.db-wal"), "of what was there before");
+    copyFileSync(join(cwd, "copy.db"), join(cwd, "data", "sealflow.db"));
+    const staleWal = await sealflow(["serve", ...freePorts], { cwd });
+    expect(staleWal).toMatchObject({ code: 1, stdout: "" });
+    expect(staleWal.stderr).toMatch(/^sealflow serve: [^\n]*sealflow\.db-wal[^\n]*\n$/);
 
     const restored = newDir();
     mkdirSync(join(restored, "data"));

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeJwt } from "jose";
 import { describe, expect, test } from "vitest";
@@ -120,7 +120,10 @@ describe("failures end with 1 and one line", () => {
   test.each([
     ["keys rotate", "signing key"],
     ["backup copy.db", "data/sealflow.db"],
-    ["client remove nobody", "nobody"],
+    ["client remove nobody", "data/sealflow.db"],
+    ["client list --data-dir mistyped", "mistyped/sealflow.db"],
+    ["client add x --sub me --data-dir mistyped", "mistyped"],
+    ["token --sub me --data-dir mistyped", "mistyped"],
     ["agent --id a --sub me -- cat", "signing key"],
     ["token --sub me --data-dir file", "file"],
     ["seal --key-file none", "none"],
@@ -131,6 +134,7 @@ describe("failures end with 1 and one line", () => {
     expect({ code, stdout }).toStrictEqual({ code: 1, stdout: "" });
     expect(stderr).toMatch(oneLine);
     expect(stderr).toContain(named);
+    expect(readdirSync(cwd)).toStrictEqual(["file"]);
   });
 
   test("only SEALFLOW_DEBUG shows where it came from", async () => {
@@ -172,6 +176,7 @@ describe("token", () => {
   test("variables set options, and options win", async () => {
     const cwd = newDir();
     const env = { SEALFLOW_SUB: "variable", SEALFLOW_TTL: "3m", SEALFLOW_DATA_DIR: "elsewhere" };
+    mkdirSync(join(cwd, "elsewhere"));
     const byVariable = decodeJwt((await here(["token"], { cwd, env })).stdout);
     expect(byVariable.sub).toBe("variable");
     const byOption = decodeJwt((await here(["token", "--sub=option"], { cwd, env })).stdout);

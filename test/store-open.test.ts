@@ -1,13 +1,17 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, copyFile, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, copyFile, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { loadServerKey, ServerKeyError } from "../src/storage/server-key.ts";
+import { backUpSqliteFile } from "../src/storage/sqlite/file/backup.ts";
 import {
+  BackupInUseError,
   markBackup,
   readKeyCheck,
+  StaleWalError,
   WrongServerKeyError,
 } from "../src/storage/sqlite/file/identity.ts";
 import { holderPath, StoreHeldError } from "../src/storage/sqlite/file/lock.ts";
@@ -130,7 +134,7 @@ describe("the file", () => {
     expect((await readFile(path)).includes("nightly report")).toBe(true);
   });
 
-  test("a marked copy draws a new epoch at its first server, and once", async () => {
+  test("a marked copy draws a new epoch at its first opening, and once", async () => {
     await using folder = await makeFolder();
     const path = join(folder.path, "sealflow.db");
     const copy = join(folder.path, "copy.db");
@@ -138,10 +142,7 @@ describe("the file", () => {
     await original[Symbol.asyncDispose]();
     await copyFile(path, copy);
     markBackup(copy);
-    const command = await openAt(copy, { exclusive: false });
-    expect(command.epoch).toBe(original.epoch);
-    await command[Symbol.asyncDispose]();
-    const first = await openAt(copy);
+    const first = await openAt(copy, { exclusive: false });
     expect(first.epoch).not.toBe(original.epoch);
     await first[Symbol.asyncDispose]();
     await using again = await openAt(copy);
@@ -226,6 +227,30 @@ describe("the server's key", () => {
     }
   });
 
+  test("an empty file is told from a missing one, and left as it is", async () => {
+    await using folder = await makeFolder();
+    const path = join(folder.path, "server.key");
+    await writeFile(path, "", { mode: 0o600 });
+    const source = { dataDir: folder.path, hasKeyCheck: false };
+    expect(() => loadServerKey(source)).toThrow(/43 characters/);
+    expect(await readdir(folder.path)).toStrictEqual(["server.key"]);
+  });
+
+  test("several processes that begin at once use one", async () => {
+    await using folder = await makeFolder();
+    const script = `
+      const { loadServerKey } = await import(${JSON.stringify(
+        new URL("../src/storage/server-key.ts", import.meta.url).href,
+      )});
+      const source = { dataDir: ${JSON.stringify(join(folder.path, "data"))}, hasKeyCheck: false };
+      const { key, created } = loadServerKey(source);
+      process.stdout.write(JSON.stringify([Buffer.from(key).toString("hex"), created]));`;
+    const answers = await Promise.all(Array.from({ length: 6 }, () => outputOf(script)));
+    expect(new Set(answers.map(([key]) => key)).size).toBe(1);
+    expect(answers.filter(([, created]) => created)).toHaveLength(1);
+    expect(await readdir(join(folder.path, "data"))).toStrictEqual(["server.key"]);
+  });
+
   test("none is made for a database that has a check value", async () => {
     await using folder = await makeFolder();
     const source = { dataDir: folder.path, hasKeyCheck: true };
@@ -264,6 +289,86 @@ describe("the server's key", () => {
     expect(() => loadServerKey(source)).toThrow(ServerKeyError);
   });
 });
+
+describe("a backup", () => {
+  test("beside the log of what was there before it is refused, and opens without it", async () => {
+    await using folder = await makeFolder();
+    const at = (name: string) => join(folder.path, name);
+    const before = await openAt(at("live.db"));
+    await makeWorkflow(before, "alice");
+    backUpSqliteFile(at("live.db"), at("backup.db"));
+    await makeWorkflow(before, "alice", { id: "w2" });
+    // As a crash leaves it: the log is still there.
+    await copyFile(at("live.db-wal"), at("restored.db-wal"));
+    const { epoch } = before;
+    await before[Symbol.asyncDispose]();
+
+    await copyFile(at("backup.db"), at("restored.db"));
+    await expect(openAt(at("restored.db"))).rejects.toBeInstanceOf(StaleWalError);
+    expect(() => readKeyCheck(at("restored.db"))).toThrow(StaleWalError);
+    expect(() => migrateSqliteFile(at("restored.db"))).toThrow(StaleWalError);
+    await rm(at("restored.db-wal"));
+    const restored = await openAt(at("restored.db"));
+    expect(restored.epoch).not.toBe(epoch);
+    expect((await restored.workflows.listWorkflows("alice", { limit: 9 })).total).toBe(1);
+
+    // A crash of the restored one is nothing to refuse: its log is its own.
+    await makeWorkflow(restored, "alice", { id: "w3" });
+    for (const end of ["", "-wal"]) {
+      await copyFile(at(`restored.db${end}`), at(`crashed.db${end}`));
+    }
+    await restored[Symbol.asyncDispose]();
+    const again = await openAt(at("crashed.db"));
+    expect(again.epoch).toBe(restored.epoch);
+    expect((await again.workflows.listWorkflows("alice", { limit: 9 })).total).toBe(2);
+    await again[Symbol.asyncDispose]();
+  });
+});
+
+test("a backup that another process reads is not begun on", async () => {
+  await using folder = await makeFolder();
+  const path = join(folder.path, "sealflow.db");
+  const original = await openAt(path);
+  await original[Symbol.asyncDispose]();
+  markBackup(path);
+  const reader = new Database(path);
+  reader.exec("BEGIN; SELECT * FROM meta");
+  await expect(openAt(path)).rejects.toThrow(BackupInUseError);
+  reader.close();
+  await using store = await openAt(path);
+  expect(store.epoch).not.toBe(original.epoch);
+});
+
+test("what a deleted workflow held is found in no file", async () => {
+  await using folder = await makeFolder();
+  const path = join(folder.path, "sealflow.db");
+  const store = await openAt(path);
+  const encryptedData = "CANARY".repeat(3000);
+  const { id } = await makeWorkflow(store, "alice", { encryptedData });
+  await store[Symbol.asyncDispose]();
+  expect((await readFile(path)).includes("CANARY")).toBe(true);
+  const again = await openAt(path);
+  await again.workflows.deleteWorkflow("alice", id);
+  await again[Symbol.asyncDispose]();
+  expect((await readFile(path)).includes("CANARY")).toBe(false);
+  await expect(stat(`${path}-wal`)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test("its lock is for its user alone, also where it was not", async () => {
+  await using folder = await makeFolder();
+  const path = join(folder.path, "sealflow.db");
+  await writeFile(`${path}.lock`, "", { mode: 0o644 });
+  const store = await openAt(path);
+  expect((await stat(`${path}.lock`)).mode & 0o777).toBe(0o600);
+  await store[Symbol.asyncDispose]();
+});
+
+async function outputOf(script: string): Promise<readonly unknown[]> {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return JSON.parse(await text(child.stdout));
+}
 
 /** As a file looks to a newer version of the program. */
 function forgetMigrations(path: string): void {

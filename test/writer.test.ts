@@ -121,6 +121,7 @@ test("synchronous is FULL on a connection that has written", async () => {
   await writer.write(() => add(1));
   expect(connection.pragma("synchronous", { simple: true })).toBe(2);
   expect(connection.pragma("journal_mode", { simple: true })).toBe("wal");
+  expect(connection.pragma("secure_delete", { simple: true })).toBe(1);
 });
 
 test("a write inside a write is refused", async () => {
@@ -177,6 +178,17 @@ test("SQLITE_FULL fails only the write that met it, and those it took with it", 
   ]);
   expect(stored()).toStrictEqual([1, 3]);
   expect(writer.isWritable()).toBe(true);
+});
+
+test("a file that cannot be written any more ends the writer, and says so", async () => {
+  const { writer, connection, add, stored } = await openWriter();
+  await writer.write(() => add(1));
+  connection.pragma("query_only = ON");
+  expect(await refusalOf(writer.write(() => add(2)))).toBe("UNAVAILABLE");
+  expect(writer.isWritable()).toBe(false);
+  connection.pragma("query_only = OFF");
+  expect(await refusalOf(writer.write(() => add(3)))).toBe("UNAVAILABLE");
+  expect(stored()).toStrictEqual([1]);
 });
 
 test("a failing commit answers UNAVAILABLE to all of the group, and nothing is stored", async () => {

@@ -15,7 +15,7 @@ export interface CredentialValues {
   readonly dataDir: string;
 }
 
-/** Exactly one of the ways. Throws UsageError, and CommandError when there is no key to sign with. */
+/** Exactly one of the ways. Throws UsageError; CommandError when there is no key to sign with. */
 export async function agentCredentials(values: CredentialValues): Promise<AgentCredentials> {
   const { token, clientId, clientSecret, sub, dataDir } = values;
   const client = clientId ?? clientSecret;
@@ -36,8 +36,8 @@ export async function agentCredentials(values: CredentialValues): Promise<AgentC
   }
   if (await hasSigningKey(dataDir)) return { token: ownTokens({ dataDir, sub, id: values.id }) };
   throw new CommandError(
-    `there is no signing key in ${dataDir}. --sub works on the server's machine with its --data-dir; ` +
-      "elsewhere set SEALFLOW_TOKEN, or SEALFLOW_CLIENT_ID and SEALFLOW_CLIENT_SECRET",
+    `there is no signing key in ${dataDir}. --sub works on the server's machine with its ` +
+      "--data-dir; elsewhere set SEALFLOW_TOKEN, or SEALFLOW_CLIENT_ID and SEALFLOW_CLIENT_SECRET",
   );
 }
 
@@ -52,7 +52,7 @@ interface OwnAgent {
   readonly id: string;
 }
 
-/** Tokens for this agent alone, signed with whatever key the data directory holds when one is due. */
+/** Tokens for this agent alone, each signed with the key that the data directory holds then. */
 function ownTokens({ dataDir, sub, id }: OwnAgent): TokenSource {
   let held: { readonly text: string; readonly renewAtMs: number } | undefined;
   return async (refused) => {

@@ -14,14 +14,15 @@ export const agent = defineCommand({
   options: agentOptions,
   notes: [
     "COMMAND is run for each task, with the task as JSON on stdin: id, attempt, input and, for a " +
-      "workflow, workflowId, name, encryptedData, encryptionKey, payload. Its stdout is the result: " +
-      "JSON, or else text. An exit code other than 0 is a failure, and is tried again. COMMAND " +
-      "inherits the environment without SEALFLOW_*, and is killed with all that it started when its " +
-      "task is cancelled or the lease is lost.",
+      "workflow, workflowId, name, encryptedData, encryptionKey, payload. Its stdout is the " +
+      "result: JSON, or else text. An exit code other than 0 is a failure, and is tried again. " +
+      "COMMAND inherits the environment without SEALFLOW_*, and is killed with all that it " +
+      "started when its task is cancelled or the lease is lost.",
     "Credentials are one of: a token; a client's id and secret; on the server's machine --sub.",
     "Ctrl-C or SIGTERM drains: no new tasks, those held are finished or given back. A second one " +
       "kills at once; what was held is granted again when its lease has run out.",
-    "Exit codes: 0 drained, 1 failed or killed, 2 wrong usage, 3 the server refused the credentials.",
+    "Exit codes: 0 drained, 1 failed or killed, 2 wrong usage, 3 the server refused the " +
+      "credentials.",
   ],
   async run({ values, program }) {
     const settings = agentSettings(values);

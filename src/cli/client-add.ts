@@ -3,7 +3,7 @@ import { scopeOfGroups } from "../calls/auth/scope.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
-import { dataOptions, masterKeyOption } from "./data-options.ts";
+import { checkDataDir, dataOptions, masterKeyOption } from "./data-options.ts";
 import { CommandError, exitCodes } from "./exit.ts";
 import { withClients } from "./open-store.ts";
 import { grantOptions } from "./token-options.ts";
@@ -30,6 +30,7 @@ export const clientAdd = defineCommand({
       scope: scopeOfGroups(values.scope ?? ""),
       nowUs: clock.wallUs(),
     });
+    checkDataDir(values.dataDir);
     const add = withClients(values, clock, (clients) => clients.addClient(client));
     await add.catch((cause: unknown) => {
       if (!(cause instanceof ServiceError) || cause.reason !== "VALIDATION_ERROR") throw cause;

@@ -1,7 +1,7 @@
 import type { Client } from "../storage/port.ts";
 import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
-import { dataOptions, masterKeyOption } from "./data-options.ts";
+import { dataOptions, existingDatabasePath, masterKeyOption } from "./data-options.ts";
 import { exitCodes } from "./exit.ts";
 import { withClients } from "./open-store.ts";
 
@@ -12,6 +12,7 @@ export const clientList = defineCommand({
     ...masterKeyOption,
   },
   async run({ values }) {
+    existingDatabasePath(values);
     const clients = await withClients(values, systemClock(), (store) => store.listClients());
     const text = values.json ? `${JSON.stringify(clients.map(view))}\n` : tableOf(clients);
     process.stdout.write(text);

@@ -1,6 +1,6 @@
 import { systemClock } from "./clock.ts";
 import { defineCommand } from "./command.ts";
-import { dataOptions, masterKeyOption } from "./data-options.ts";
+import { dataOptions, existingDatabasePath, masterKeyOption } from "./data-options.ts";
 import { CommandError, exitCodes } from "./exit.ts";
 import { withClients } from "./open-store.ts";
 
@@ -9,6 +9,7 @@ export const clientRemove = defineCommand({
   options: { ...dataOptions, ...masterKeyOption },
   notes: ["A running server refuses its tokens within a second."],
   async run({ values, operands: [nameOrId = ""] }) {
+    existingDatabasePath(values);
     const wasThere = await withClients(values, systemClock(), (clients) =>
       clients.removeClient(nameOrId),
     );

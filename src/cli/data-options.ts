@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { UsageError } from "./exit.ts";
+import { CommandError, UsageError } from "./exit.ts";
 import type { OptionTable } from "./options.ts";
 
 export const dataDirDefault = "./data";
@@ -45,4 +46,22 @@ export function databasePath({ dataDir, database }: DataPlace): string {
     throw new UsageError(`--database must be sqlite:PATH with the path of a file, not ${database}`);
   }
   return path;
+}
+
+/** The same, of a database that is there. A mistyped place must not look like an empty one. */
+export function existingDatabasePath(place: DataPlace): string {
+  const path = databasePath(place);
+  if (existsSync(path)) return path;
+  throw new CommandError(`there is no database ${path}. Give its --data-dir or --database`);
+}
+
+/**
+ * For what makes keys before the first start: only the default directory is made by that. Another
+ * one that is not there may be mistyped, and a key there would be nobody's.
+ */
+export function checkDataDir(dataDir: string): void {
+  if (dataDir === dataDirDefault || existsSync(dataDir)) return;
+  throw new CommandError(
+    `there is no data directory ${dataDir}. Correct --data-dir, make it, or start the server first`,
+  );
 }

@@ -8,7 +8,7 @@ const columns = 100;
 export function overview(commands: ReadonlyMap<string, CommandEntry>): string {
   const rows = [...commands].map(([name, { summary }]) => [name, summary] as const);
   return [
-    "Sealflow runs encrypted workflows on agents and keeps encrypted state in step on every device.",
+    "Sealflow runs encrypted workflows on agents and keeps encrypted state in step everywhere.",
     "",
     "Usage: sealflow COMMAND [options]",
     "",
@@ -16,7 +16,8 @@ export function overview(commands: ReadonlyMap<string, CommandEntry>): string {
     ...table(rows),
     "",
     "sealflow COMMAND --help says more of one, sealflow --version the version.",
-    "Every option can be a variable: --http-port is SEALFLOW_HTTP_PORT. The option wins.",
+    "An option can be a variable unless its help says no: --http-port is SEALFLOW_HTTP_PORT. The",
+    "option wins. A secret: SEALFLOW_KEY, or its file's path in SEALFLOW_KEY_FILE or --key-file.",
     "SEALFLOW_DEBUG=1 adds the whole error to a failure.",
     "",
   ].join("\n");

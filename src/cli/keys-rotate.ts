@@ -13,8 +13,8 @@ export const keysRotate = defineCommand({
     ...dataOptions,
   },
   notes: [
-    "A running server signs with the new key within a second. Without --drop-old, tokens of the old " +
-      "keys are accepted until they expire.",
+    "A running server signs with the new key within a second. Without --drop-old, tokens of the " +
+      "old keys are accepted until they expire.",
   ],
   async run({ values: { dataDir, dropOld } }) {
     // A mistyped directory must not look like a rotation.

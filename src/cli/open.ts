@@ -7,8 +7,8 @@ import { bindingOf, keyOf, sealingOptions } from "./sealing-options.ts";
 export const openCommand = defineCommand({
   options: sealingOptions,
   notes: [
-    "Takes the compact JWE that seal prints. A value of JSON is printed as its text, bytes as they " +
-      "are.",
+    "Takes the compact JWE that seal prints. A value of JSON is printed as its text, bytes as " +
+      "they are.",
     "The state of a record opens only with its --type, --id and --version, and --deleted for a " +
       "deletion: so a server cannot pass one off as another.",
   ],

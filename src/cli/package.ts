@@ -8,8 +8,8 @@ export function version(): string {
 }
 
 /**
- * What to type before a command's name, as this program was started: installed, through npx, through
- * npm in a checkout, or a checkout's file from elsewhere.
+ * What to type before a command's name, as this program was started: installed, through npx,
+ * through npm in a checkout, or a checkout's file from elsewhere.
  */
 export function programName(): string {
   // Node runs TypeScript as it is only outside node_modules: the source means a checkout.

@@ -17,8 +17,8 @@ export const sealCommand = defineCommand({
   notes: [
     "Prints a compact JWE: the encryptedData of a workflow or of a push, or the input of an " +
       "execution. JSON is sealed as the value that it is, everything else byte for byte.",
-    "With --type, --id and --version it opens as that state of that record only. Nothing on stdin " +
-      "is null, which does for a deletion.",
+    "With --type, --id and --version it opens as that state of that record only. Nothing on " +
+      "stdin is null, which does for a deletion.",
   ],
   async run({ values }) {
     if (values.newKey) {

@@ -70,7 +70,7 @@ function isGroup(name: string): name is Group {
   return Object.hasOwn(defaultRateLimits, name);
 }
 
-/** An origin (RFC 6454) is compared letter by letter: a path or a slash at its end never matches. */
+/** An origin (RFC 6454) is compared letter by letter: one with a path or a slash never matches. */
 function checkOrigin(text: string): string {
   if (text === "*" || (URL.canParse(text) && new URL(text).origin === text)) return text;
   throw new UsageError(`--cors-origins must be origins like https://app.example, not ${text}`);

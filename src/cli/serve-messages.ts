@@ -31,7 +31,7 @@ export function plaintextWarning(host: string): string {
   return [
     "WARNING: this server has no TLS, and other machines can reach it.",
     `WARNING: whoever is on the way to ${host} can read tokens and change what is sent.`,
-    "WARNING: put a proxy with TLS before it; --plaintext says that this is so, and ends this warning.",
+    "WARNING: put a proxy with TLS before it; --plaintext says that this is so, and ends this.",
     "",
   ].join("\n");
 }

@@ -1,3 +1,4 @@
+import { defaultRateLimits, type RateLimits } from "../calls/rate-limits.ts";
 import { dataOptions, masterKeyOption } from "./data-options.ts";
 import type { OptionTable } from "./options.ts";
 
@@ -35,7 +36,7 @@ export const serveOptions = {
   rateLimits: {
     kind: "list",
     placeholder: "LIMITS",
-    otherwise: "auth=10,sync=100,workflows=50,agents=100,executions=600,tasks=6000",
+    otherwise: limitsText(defaultRateLimits),
     help: "calls a minute of an owner by group, as GROUP=N or GROUP=off",
   },
   trustedProxies: {
@@ -75,3 +76,10 @@ export const serveOptions = {
   },
   ...masterKeyOption,
 } as const satisfies OptionTable;
+
+/** As `--rate-limits` takes them. */
+function limitsText(limits: RateLimits): string {
+  return Object.entries(limits)
+    .map(([group, perMinute]) => `${group}=${perMinute ?? "off"}`)
+    .join();
+}

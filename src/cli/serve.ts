@@ -17,8 +17,8 @@ const quietStopMs = 500;
 export const serve = defineCommand({
   options: serveOptions,
   notes: [
-    "Logs are JSON lines on stderr. SIGTERM or Ctrl-C lets what runs finish, up to 10 s, and ends " +
-      "with 0; a second one ends at once with 1.",
+    "Logs are JSON lines on stderr. SIGTERM or Ctrl-C lets what runs finish, up to 10 s, and " +
+      "ends with 0; a second one ends at once with 1.",
   ],
   async run({ values }) {
     const config = serveConfig(values);

@@ -13,6 +13,8 @@ export const grantOptions = {
     kind: "text",
     placeholder: "GROUPS",
     otherwise: "all",
-    help: "what it may call, of sync, workflows, agents, executions, tasks; an agent needs agents,tasks",
+    help:
+      "what it may call, of sync, workflows, agents, executions, tasks; an agent needs " +
+      "agents,tasks",
   },
 } as const satisfies OptionTable;

@@ -3,7 +3,7 @@ import { scopeOfGroups } from "../calls/auth/scope.ts";
 import { ensureSigningKey } from "../calls/auth/signing-keys.ts";
 import { parseTtl } from "../calls/auth/ttl.ts";
 import { defineCommand } from "./command.ts";
-import { dataOptions } from "./data-options.ts";
+import { checkDataDir, dataOptions } from "./data-options.ts";
 import { exitCodes } from "./exit.ts";
 import { grantOptions } from "./token-options.ts";
 
@@ -19,8 +19,9 @@ export const token = defineCommand({
     ...dataOptions,
   },
   notes: [
-    "Prints the token and nothing else. It is signed with the key in the data directory, which is " +
-      "made if there is none, and is valid whether or not the server runs now.",
+    "Prints the token and nothing else. It is signed with the key in the data directory, and is " +
+      "valid whether or not the server runs now. Where there is no key yet, one is made: in " +
+      "./data, or in a directory that is there.",
   ],
   async run({ values }) {
     const draft = {
@@ -30,6 +31,7 @@ export const token = defineCommand({
       ttlSeconds: parseTtl(values.ttl),
       nowMs: Date.now(),
     };
+    checkDataDir(values.dataDir);
     const { active } = await ensureSigningKey(values.dataDir);
     const { token: text } = await issueToken(active, draft);
     process.stdout.write(`${text}\n`);

@@ -8,13 +8,16 @@ export interface AgentTask<Input = unknown> {
   readonly attempt: number;
   /** The workflow's name. */
   readonly name: string | undefined;
-  /** The value of JSON that the caller gave, opened if it was sealed with a key that is known. */
+  /** The value of JSON that the caller gave, opened if the agent's key opens it. */
   readonly input: Input;
-  /** What `encryptedData` held, if it was sealed with a key that is known; else undefined. */
+  /** What `encryptedData` held, if the agent's key opens it; else undefined. */
   readonly payload: unknown;
   /** The workflow's payload as it came. */
   readonly encryptedData: string | undefined;
-  /** The workflow's key as it came. Its hand-over is on record; do not store it. */
+  /**
+   * The workflow's key as it came; nothing was opened with it. Its hand-over is on record; do not
+   * store it.
+   */
   readonly encryptionKey: string | undefined;
   /** What an earlier attempt reported last: a value of JSON, or else its text. */
   readonly progress: unknown;
@@ -32,8 +35,8 @@ export interface AgentTask<Input = unknown> {
 
 /**
  * Does one task. What it returns is the output, any value of JSON; what it throws is a failure. It
- * has to stop when the signal is aborted: its `reason` is a TaskAbortedError. Throw that to give up;
- * a value that is returned all the same is still reported, as long as it counts.
+ * has to stop when the signal is aborted: its `reason` is a TaskAbortedError. Throw that to give
+ * up; a value that is returned all the same is still reported, as long as it counts.
  */
 export type TaskHandler<Input = unknown> = (task: AgentTask<Input>, signal: AbortSignal) => unknown;
 

@@ -1,7 +1,7 @@
 import type { Task } from "../../gen/sealflow/v1/task_pb.ts";
-import { isKey, isSealed, type SealingKey, seal, unseal } from "./crypto.ts";
+import { isSealed, type SealingKey, seal, unseal } from "./crypto.ts";
 
-/** What a task carries, opened as far as a key is known; and how its answers are written. */
+/** What a task carries, opened as far as the agent's key does; and how its answers are written. */
 export interface TaskEnvelope {
   readonly input: unknown;
   /** What `encrypted_data` held; undefined when it was not opened. */
@@ -15,21 +15,17 @@ export interface TaskEnvelope {
 }
 
 /**
- * Opens what is a JWE that the agent's key opens, or else the workflow's if it is one, and hands on
- * all else as it came.
+ * Opens what is a JWE that the agent's own key opens, and hands on all else as it came, the
+ * workflow's key included: the server knows that one, so it hides nothing from the server.
  */
 export async function openTask(task: Task, ownKey: SealingKey | undefined): Promise<TaskEnvelope> {
-  const keys: SealingKey[] = ownKey === undefined ? [] : [ownKey];
-  if (isKey(task.encryptionKey)) keys.push(task.encryptionKey);
-  const input = await open(parse(task.input === "" ? "{}" : task.input), keys);
-  const payload = await open(task.encryptedData, keys);
-  const progress = await open(task.progress === "" ? undefined : parse(task.progress), keys);
-  const usedKeys = [input.key, payload.key, progress.key];
-  // The agent's own key first: the server knows the workflow's.
-  const sealingKey = keys.find((key) => usedKeys.includes(key));
+  const input = await open(parse(task.input === "" ? "{}" : task.input), ownKey);
+  const payload = await open(task.encryptedData, ownKey);
+  const progress = await open(task.progress === "" ? undefined : parse(task.progress), ownKey);
+  const sealingKey = [input, payload, progress].some((each) => each.isOpened) ? ownKey : undefined;
   return {
     input: input.value,
-    payload: payload.key === undefined ? undefined : payload.value,
+    payload: payload.isOpened ? payload.value : undefined,
     // Progress is sealed as the text that it is, which may be that of a value of JSON.
     progress: isOpenedText(progress) ? parse(progress.value) : progress.value,
     isSealed: sealingKey !== undefined,
@@ -40,25 +36,24 @@ export async function openTask(task: Task, ownKey: SealingKey | undefined): Prom
 
 interface Opened {
   readonly value: unknown;
-  /** The key that opened it; undefined when the value is as it came. */
-  readonly key: SealingKey | undefined;
+  /** False when the value is as it came. */
+  readonly isOpened: boolean;
 }
 
-async function open(value: unknown, keys: readonly SealingKey[]): Promise<Opened> {
-  if (typeof value === "string" && isSealed(value)) {
-    for (const key of keys) {
-      try {
-        return { value: await unseal(value, key), key };
-      } catch {
-        // Not for this key: the next one may open it, and else the handler gets it as it is.
-      }
-    }
+async function open(value: unknown, key: SealingKey | undefined): Promise<Opened> {
+  if (key === undefined || typeof value !== "string" || !isSealed(value)) {
+    return { value, isOpened: false };
   }
-  return { value, key: undefined };
+  try {
+    return { value: await unseal(value, key), isOpened: true };
+  } catch {
+    // Not for this key: the handler gets it as it is.
+    return { value, isOpened: false };
+  }
 }
 
 function isOpenedText(opened: Opened): opened is Opened & { readonly value: string } {
-  return opened.key !== undefined && typeof opened.value === "string";
+  return opened.isOpened && typeof opened.value === "string";
 }
 
 /** A value of JSON when the text is one, else the text. */

@@ -20,7 +20,8 @@ const messageBytesMax = 4096;
 
 /**
  * What a handler threw, as a report: its text, never its stack. The text of an error that was not
- * made for the owner may quote what was opened; so when the task was sealed it stays with the agent.
+ * made for the owner may quote what was opened; so when the task was sealed it stays with the
+ * agent.
  */
 export function describeFailure(error: unknown, isSealed = false): ReportedFailure {
   const { code, retryable, retryAfterMs } = error instanceof TaskFailedError ? error.failure : {};

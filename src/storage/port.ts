@@ -1,8 +1,10 @@
 /**
  * The promises of a store. Each method is one transaction and writes the rows of one owner; another
- * owner's row does not exist. What a method answers is durable. A write tells what it touched, for
- * the caller to announce after the commit. Any method throws UNAVAILABLE when the store is locked,
- * full or failing; each sentence here is a test of the suite that every store passes.
+ * owner's row does not exist. Only prune, retireAgents, sweepTasks and restoreLeases, which the
+ * server calls for itself, go through all owners. What a method answers is durable. A write tells
+ * what it touched, for the caller to announce after the commit. Any method throws UNAVAILABLE when
+ * the store is locked, full or failing; each sentence here is a test of the suite that every store
+ * passes.
  */
 import type { Agent, AgentName, AgentStatus } from "../domain/agent.ts";
 import type { Execution, Task, TaskFailure } from "../domain/execution.ts";
@@ -93,7 +95,8 @@ export interface WorkflowStore {
    */
   updateWorkflow(owner: string, id: string, changes: WorkflowChanges): Promise<Change<Workflow>>;
   /**
-   * Deletes the workflow, erases its payload and key, ends its active executions as cancelled.
+   * Deletes the workflow, erases its payload and key, ends its active executions as cancelled. What
+   * is erased is overwritten; a log of the file may hold it until the log is next written over.
    * Throws WORKFLOW_NOT_FOUND, also the second time.
    */
   deleteWorkflow(owner: string, id: string): Promise<Change<void>>;
@@ -356,6 +359,7 @@ export interface FeedPage {
 
 /** Clients of the token endpoint. Commands write them beside a running server. */
 export interface ClientStore {
+  /** Throws VALIDATION_ERROR for a name that another client has. */
   addClient(client: Client & { readonly secretHash: string }): Promise<void>;
   /** True when there was one of that name or id. */
   removeClient(nameOrId: string): Promise<boolean>;

@@ -1,14 +1,7 @@
-import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { placeFile, syncPath } from "./whole-file.ts";
 
 /** The server's key cannot be had. The text says what to do; it never holds the key. */
 export class ServerKeyError extends Error {
@@ -26,6 +19,12 @@ export interface ServerKeySource {
   readonly hasKeyCheck: boolean;
 }
 
+export interface ServerKey {
+  readonly key: Uint8Array;
+  /** Whether this call made its file. */
+  readonly created: boolean;
+}
+
 const keyBytes = 32;
 const settingName = "SEALFLOW_MASTER_KEY";
 
@@ -33,10 +32,7 @@ const settingName = "SEALFLOW_MASTER_KEY";
  * The key that seals values at rest: from the setting, else from the file `server.key` of the data
  * directory, which is made at the first start. Throws ServerKeyError.
  */
-export function loadServerKey(source: ServerKeySource): {
-  readonly key: Uint8Array;
-  readonly created: boolean;
-} {
+export function loadServerKey(source: ServerKeySource): ServerKey {
   const { dataDir, fromSetting, hasKeyCheck } = source;
   if (fromSetting !== undefined && fromSetting !== "") {
     return { key: decodeKey(fromSetting, settingName), created: false };
@@ -50,7 +46,7 @@ export function loadServerKey(source: ServerKeySource): {
         `${settingName}. Without that key, what it sealed cannot be opened.`,
     );
   }
-  return { key: makeKeyFile(dataDir, path), created: true };
+  return makeKeyFile(dataDir, path);
 }
 
 /** Null when there is none. */
@@ -63,29 +59,24 @@ function readKeyFile(path: string): string | null {
   return readFileSync(path, "utf8");
 }
 
-/** Never replaces a file. What is sealed under the key is lost with it: both are made durable. */
-function makeKeyFile(dataDir: string, path: string): Uint8Array {
-  const key = randomBytes(keyBytes);
+/**
+ * The file appears whole or not at all, and never replaces one: of two that begin at once, both use
+ * the first one's. What is sealed under the key is lost with it: file and name are made durable.
+ */
+function makeKeyFile(dataDir: string, path: string): ServerKey {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const file = openSync(path, "wx", 0o600);
+  const key = randomBytes(keyBytes);
+  const aside = `${path}.${randomUUID()}`;
   try {
-    writeSync(file, `${key.toString("base64url")}\n`);
-    fsyncSync(file);
+    writeFileSync(aside, `${key.toString("base64url")}\n`, { flag: "wx", mode: 0o600 });
+    syncPath(aside);
+    if (!placeFile(aside, path))
+      return { key: decodeKey(readFileSync(path, "utf8"), path), created: false };
   } finally {
-    closeSync(file);
+    rmSync(aside, { force: true });
   }
-  syncDirectory(dataDir);
-  return key;
-}
-
-function syncDirectory(path: string): void {
-  if (process.platform === "win32") return;
-  const directory = openSync(path, "r");
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  syncPath(dataDir);
+  return { key, created: true };
 }
 
 function decodeKey(text: string, where: string): Uint8Array {

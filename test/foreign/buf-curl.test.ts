@@ -51,6 +51,22 @@ describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, url
     expect(list).toMatchObject({ workflows: [{ id }], total: 1 });
   });
 
+  test("executes a workflow that nobody can run yet", async () => {
+    const { id } = await curl("WorkflowService/CreateWorkflow", { name: "Later" });
+    const result = await curl("WorkflowService/ExecuteWorkflow", { id, input: "[1]" });
+    expect(result).toMatchObject({ workflowId: id, status: "EXECUTION_STATUS_QUEUED" });
+    expect(result.hint).toMatch(/listening/);
+  });
+
+  test("registers an agent, reads and lists it", async () => {
+    const made = await curl("AgentService/RegisterAgent", { id: "reader", capabilities: ["text"] });
+    expect(made).toMatchObject({ id: "reader", capabilities: ["text"] });
+    const found = await curl("AgentService/GetAgent", { id: "reader" });
+    expect(found).toMatchObject({ id: "reader", capabilities: ["text"] });
+    const list = await curl("AgentService/ListAgents");
+    expect(list.agents).toContainEqual(expect.objectContaining({ id: "reader" }));
+  });
+
   test("executes an agent that is not listening", async () => {
     await curl("AgentService/RegisterAgent", { id: "counter" });
     const result = await curl("AgentService/ExecuteAgent", { id: "counter", input: "[1]" });
@@ -58,10 +74,13 @@ describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, url
     expect(result.hint).toMatch(/listening/);
   });
 
-  test("pushes a record, and is streamed it from the beginning", async () => {
+  test("pushes a record, pulls it, and is streamed it from the beginning", async () => {
     const note = { type: "note", entityId: "n1", encryptedData: "c2VhbGVk", version: "1.0.0" };
     const pushed = await curl("SyncService/PushState", note);
     expect(pushed).toMatchObject({ status: "PUSH_STATUS_CREATED" });
+    const pulled = await curl("SyncService/PullState", { since: "0" });
+    expect(pulled).toMatchObject({ records: [note], cursor: pushed.record.cursor });
+    expect(pulled.epoch).toBe(pushed.epoch);
     const updates = await firstMessages(await options("SyncService/Subscribe", { since: "0" }), 2);
     expect(updates).toMatchObject([
       { kind: "UPDATE_KIND_READY", epoch: pushed.epoch },

@@ -279,6 +279,17 @@ function restoreSuite(open: () => Promise<OpenedStore>): void {
     for (const id of ["fresh", "failed"]) expect((await see(store, id)).status).toBe("timed_out");
   });
 
+  test("a clock that was set back prolongs no start time-out either", async () => {
+    await using opened = await openWithWork(open);
+    const { store, clock } = opened;
+    await queue(store, { id: "waiting", startTimeoutUs: minute });
+    clock.advance(-day);
+    await store.tasks.restoreLeases();
+    clock.advance(minute);
+    await sweep(store);
+    expect((await see(store, "waiting")).status).toBe("timed_out");
+  });
+
   test("a pause that an agent asked for outlives a restart", async () => {
     await using opened = await openWithWork(open);
     const { store, clock } = opened;

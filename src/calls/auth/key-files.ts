@@ -98,6 +98,7 @@ async function writeAside(dir: string, text: string): Promise<string> {
 async function readKey(path: string, kid: string): Promise<KeyFile | null> {
   const text = await readIfThere(path);
   if (text === null) return null;
+  await refuseReadable(path);
   try {
     const { privateKey, retiredAtMs } = parseKey(text);
     if ((await calculateJwkThumbprint(privateKey)) === kid) return { kid, privateKey, retiredAtMs };
@@ -105,6 +106,13 @@ async function readKey(path: string, kid: string): Promise<KeyFile | null> {
     // The parser's own text can hold a piece of the key.
   }
   throw unreadable(path);
+}
+
+/** Whoever reads a signing key can speak for every owner. */
+async function refuseReadable(path: string): Promise<void> {
+  const { mode } = await stat(path);
+  if ((mode & 0o077) === 0 || process.platform === "win32") return;
+  throw new ServiceError("UNAVAILABLE", `Others can read ${path}. Run: chmod 600 ${path}`);
 }
 
 function textOf(privateKey: KeyObject, retiredAtMs: number | null): string {

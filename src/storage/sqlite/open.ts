@@ -5,7 +5,12 @@ import { spans } from "../../domain/limits.ts";
 import type { Store } from "../port.ts";
 import { createSealer } from "../sealing.ts";
 import { makeDatabaseFile, openConnection, stopBlocking } from "./file/connection.ts";
-import { checkServerKey, leaveBackedUpHistory, readEpoch } from "./file/identity.ts";
+import {
+  checkServerKey,
+  leaveBackedUpHistory,
+  readEpoch,
+  refuseStaleWal,
+} from "./file/identity.ts";
 import { takeLock } from "./file/lock.ts";
 import { migrateConnection, needsMigration } from "./migrate.ts";
 import { createSqliteStore } from "./store.ts";
@@ -26,8 +31,9 @@ export interface SqliteStoreOptions {
 
 /**
  * Opens the store of one file and brings its schema up to date. Throws StoreHeldError for a second
- * server on the same file, WrongServerKeyError when the file was made with another key, and
- * NewerStoreError when a newer version of this program has migrated it.
+ * server on the same file, WrongServerKeyError when the file was made with another key,
+ * NewerStoreError when a newer version of this program has migrated it, StaleWalError and
+ * BackupInUseError for a backup that cannot be begun on.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const { path, exclusive = true } = options;
@@ -41,10 +47,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   }
 }
 
-/** Brings the schema of a file up to date and leaves it. Throws StoreHeldError, NewerStoreError. */
+/**
+ * Brings the schema of a file up to date and leaves it. Throws as openSqliteStore, but for the key.
+ */
 export function migrateSqliteFile(path: string): { readonly changed: boolean } {
   makeDatabaseFile(path);
-  const connection = openConnection(path);
+  const connection = openOwn(path);
   try {
     return { changed: bringUpToDate(connection, false) };
   } finally {
@@ -53,12 +61,11 @@ export function migrateSqliteFile(path: string): { readonly changed: boolean } {
 }
 
 function openHeld(options: SqliteStoreOptions, lock: Disposable | undefined): Store {
-  const connection = openConnection(options.path);
+  const connection = openOwn(options.path);
   try {
     bringUpToDate(connection, lock !== undefined);
     const sealer = createSealer(options.masterKey);
     checkServerKey(connection, sealer.keyCheck);
-    if (lock !== undefined) leaveBackedUpHistory(connection);
     const epoch = readEpoch(connection);
     stopBlocking(connection);
     return createSqliteStore({
@@ -70,6 +77,18 @@ function openHeld(options: SqliteStoreOptions, lock: Disposable | undefined): St
       newToken: options.newToken ?? (() => randomBytes(16).toString("base64url")),
       executionKeptUs: options.executionKeptUs ?? spans.executionKeptUs,
     });
+  } catch (cause) {
+    connection.close();
+    throw cause;
+  }
+}
+
+function openOwn(path: string): Database {
+  refuseStaleWal(path);
+  const connection = openConnection(path);
+  try {
+    leaveBackedUpHistory(connection);
+    return connection;
   } catch (cause) {
     connection.close();
     throw cause;

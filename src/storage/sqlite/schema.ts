@@ -140,6 +140,7 @@ export const execution = sqliteTable(
     maxAttempts: integer("max_attempts").notNull(),
     atMostOnce: flag("at_most_once").notNull(),
     timeoutUs: micros("timeout_us").notNull(),
+    startTimeoutUs: micros("start_timeout_us").notNull(),
     startDeadlineUs: micros("start_deadline_us").notNull(),
     /** Set by the first grant. */
     deadlineUs: micros("deadline_us"),

@@ -39,13 +39,7 @@ const fatalCodes = /^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY)/;
 const outsideCodes = /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|BUSY|LOCKED|NOMEM|CANTOPEN)/;
 
 export function createWriter(db: Database): Writer {
-  const begin = db.prepare("BEGIN IMMEDIATE");
-  const commit = db.prepare("COMMIT");
-  const rollback = db.prepare("ROLLBACK");
-  const savepoint = db.prepare("SAVEPOINT job");
-  const release = db.prepare("RELEASE job");
-  const undo = db.prepare("ROLLBACK TO job");
-
+  const group = createGroup(db);
   const waiting: Job[] = [];
   let scheduled = false;
   let flushing = false;
@@ -53,25 +47,6 @@ export function createWriter(db: Database): Writer {
   let failed = false;
   let busySince: number | undefined;
   let drained: (() => void) | undefined;
-
-  function write<T>(work: () => T): Promise<T> {
-    if (flushing) throw new Error("a write inside a write");
-    if (closed || failed) return Promise.reject(unavailable("The store is closed"));
-    if (waiting.length >= waitingMax) return Promise.reject(unavailable("Too many writes wait"));
-    return new Promise<T>((resolve, reject) => {
-      waiting.push({ work, resolve, reject });
-      if (!scheduled) schedule();
-    });
-  }
-
-  async function read<T>(work: () => T): Promise<T> {
-    if (!db.open) throw unavailable("The store is closed");
-    try {
-      return work();
-    } catch (cause) {
-      throw translate(cause);
-    }
-  }
 
   function schedule(pauseMs = 0): void {
     scheduled = true;
@@ -89,7 +64,7 @@ export function createWriter(db: Database): Writer {
   /** Begins the transaction; on a foreign lock tries again from a timer, for a while. */
   function start(): boolean {
     try {
-      begin.run();
+      group.begin();
       busySince = undefined;
       return true;
     } catch (cause) {
@@ -100,7 +75,8 @@ export function createWriter(db: Database): Writer {
         return false;
       }
       busySince = undefined;
-      failAll(waiting.splice(0), cause);
+      rejectAll(waiting.splice(0), cause);
+      noteFailure(cause);
       return false;
     }
   }
@@ -115,70 +91,115 @@ export function createWriter(db: Database): Writer {
         const job = waiting.shift();
         if (job === undefined) break;
         jobs.push(job);
-        verdicts.push(runJob(job));
+        verdicts.push(group.run(job.work));
         if (!db.inTransaction) break;
       }
     } finally {
       flushing = false;
     }
-    settle(jobs, verdicts);
-  }
-
-  function runJob({ work }: Job): Verdict {
-    try {
-      savepoint.run();
-      const value = work();
-      if (value instanceof Promise) throw new TypeError("a write must be synchronous");
-      release.run();
-      return { value };
-    } catch (cause) {
-      if (db.inTransaction) {
-        undo.run();
-        release.run();
-      }
-      return { cause: translate(cause) };
-    }
-  }
-
-  /** Commits, and only then answers. SQLite itself may have rolled the whole group back. */
-  function settle(jobs: readonly Job[], verdicts: readonly Verdict[]): void {
-    let groupCause: unknown;
-    try {
-      if (!db.inTransaction) throw lastCause(verdicts);
-      commit.run();
-    } catch (cause) {
-      groupCause = cause;
-      if (db.inTransaction) rollback.run();
-    }
-    for (const [i, job] of jobs.entries()) {
-      const verdict = verdicts[i];
-      if (verdict !== undefined && "cause" in verdict) job.reject(verdict.cause);
-      else if (groupCause !== undefined) job.reject(unavailable("The commit failed", groupCause));
-      else job.resolve(verdict?.value as never);
-    }
-    if (groupCause !== undefined) noteFailure(groupCause);
+    const ended = group.end(verdicts);
+    settle(jobs, verdicts, ended);
+    for (const verdict of [...verdicts, ended]) if ("cause" in verdict) noteFailure(verdict.cause);
   }
 
   function noteFailure(cause: unknown): void {
     const origin = cause instanceof ServiceError ? cause.facts.cause : cause;
     if (!fatalCodes.test(codeOf(origin))) return;
     failed = true;
-    failAll(waiting.splice(0), origin);
+    rejectAll(waiting.splice(0), origin);
   }
 
-  function failAll(jobs: readonly Job[], cause: unknown): void {
-    for (const job of jobs) job.reject(unavailable("The store cannot be written now", cause));
-  }
+  return {
+    write(work) {
+      if (flushing) throw new Error("a write inside a write");
+      if (closed || failed) return Promise.reject(unavailable("The store is closed"));
+      if (waiting.length >= waitingMax) return Promise.reject(unavailable("Too many writes wait"));
+      return new Promise((resolve, reject) => {
+        waiting.push({ work, resolve, reject });
+        if (!scheduled) schedule();
+      });
+    },
 
-  function close(): Promise<void> {
-    closed = true;
-    if (waiting.length === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      drained = resolve;
-    });
-  }
+    async read(work) {
+      if (!db.open) throw unavailable("The store is closed");
+      try {
+        return work();
+      } catch (cause) {
+        throw translate(cause);
+      }
+    },
 
-  return { write, read, isWritable: () => !closed && !failed, close };
+    isWritable: () => !closed && !failed,
+
+    close() {
+      closed = true;
+      if (waiting.length === 0) return Promise.resolve();
+      return new Promise((resolve) => {
+        drained = resolve;
+      });
+    },
+  };
+}
+
+/** The transaction of a group, each work in a savepoint of its own. */
+interface Group {
+  begin(): void;
+  run(work: () => unknown): Verdict;
+  /** Commits. SQLite itself may have rolled the whole group back at the last work. */
+  end(verdicts: readonly Verdict[]): Verdict;
+}
+
+function createGroup(db: Database): Group {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  const savepoint = db.prepare("SAVEPOINT job");
+  const release = db.prepare("RELEASE job");
+  const undo = db.prepare("ROLLBACK TO job");
+  return {
+    begin() {
+      begin.run();
+    },
+    run(work) {
+      try {
+        savepoint.run();
+        const value = work();
+        if (value instanceof Promise) throw new TypeError("a write must be synchronous");
+        release.run();
+        return { value };
+      } catch (cause) {
+        if (db.inTransaction) {
+          undo.run();
+          release.run();
+        }
+        return { cause: translate(cause) };
+      }
+    },
+    end(verdicts) {
+      try {
+        if (!db.inTransaction) throw lastCause(verdicts);
+        commit.run();
+        return { value: undefined };
+      } catch (cause) {
+        if (db.inTransaction) rollback.run();
+        return { cause };
+      }
+    },
+  };
+}
+
+/** Answers each job; `ended` is what became of the whole group. */
+function settle(jobs: readonly Job[], verdicts: readonly Verdict[], ended: Verdict): void {
+  for (const [i, job] of jobs.entries()) {
+    const verdict = verdicts[i] ?? ended;
+    if ("cause" in verdict) job.reject(verdict.cause);
+    else if ("cause" in ended) job.reject(unavailable("The commit failed", ended.cause));
+    else job.resolve(verdict.value as never);
+  }
+}
+
+function rejectAll(jobs: readonly Job[], cause: unknown): void {
+  for (const job of jobs) job.reject(unavailable("The store cannot be written now", cause));
 }
 
 function lastCause(verdicts: readonly Verdict[]): unknown {

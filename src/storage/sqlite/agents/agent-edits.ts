@@ -3,6 +3,7 @@ import { ServiceError } from "../../../domain/errors.ts";
 import type { Registration } from "../../port.ts";
 import type { SqliteContext } from "../context.ts";
 import type { CounterKey, Touches } from "../ledger.ts";
+import { requireOne } from "../require-one.ts";
 import type { AgentRow, AgentRows } from "./agent-rows.ts";
 import { joinCapabilities } from "./capability-text.ts";
 
@@ -48,18 +49,20 @@ export function createAgentEdits(context: SqliteContext, rows: AgentRows): Agent
     },
 
     setStatus(row, status, touches) {
-      const { owner, id, isPublic } = row;
+      const { owner, id, isPublic, status: from } = row;
       count(row, -1);
       count({ owner, isPublic, status }, 1);
       const nowUs = clock.wallUs();
-      rows.writeStatus.run({ owner, id, status, nowUs, seq: ledger.nextSeq(owner) });
+      const seq = ledger.nextSeq(owner);
+      requireOne(rows.writeStatus.run({ owner, id, from, status, nowUs, seq }));
       touches.feed(owner);
     },
 
     remove(row) {
       const { owner, id } = row;
       count(row, -1);
-      rows.markDeleted.run({ owner, id, nowUs: clock.wallUs(), seq: ledger.nextSeq(owner) });
+      const seq = ledger.nextSeq(owner);
+      requireOne(rows.markDeleted.run({ owner, id, nowUs: clock.wallUs(), seq }));
     },
   };
 }

@@ -111,7 +111,7 @@ function writeStatements(db: BetterSQLite3Database) {
         seq: sql`${p("seq")}`,
         changedUs: sql`${p("nowUs")}`,
       })
-      .where(isThis)
+      .where(sql`${isThis} AND ${agent.status} = ${p("from")} AND ${isLive}`)
       .prepare(),
     /** Leaves the id, which stays its owner's, and its place in the feed. */
     markDeleted: db
@@ -126,7 +126,7 @@ function writeStatements(db: BetterSQLite3Database) {
         seq: sql`${p("seq")}`,
         changedUs: sql`${p("nowUs")}`,
       })
-      .where(isThis)
+      .where(sql`${isThis} AND ${isLive}`)
       .prepare(),
   };
 }

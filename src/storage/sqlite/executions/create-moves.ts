@@ -1,10 +1,11 @@
 import { outcomeOf } from "../../../domain/execution.ts";
 import type { SqliteContext } from "../context.ts";
+import { requireOne } from "../require-one.ts";
 import { createWorkflowRunsBook } from "../workflows/workflow-runs.ts";
 import { queuedCounter } from "./execution-counters.ts";
 import type { MoveParts, Moves } from "./execution-moves.ts";
 import { createLeaseMoves } from "./lease-moves.ts";
-import { createMoveStatements, fromOf, requireMoved } from "./move-statements.ts";
+import { createMoveStatements, fromOf } from "./move-statements.ts";
 import { createQueueMoves } from "./queue-moves.ts";
 
 export function createMoves(context: SqliteContext): Moves {
@@ -25,7 +26,7 @@ function createEnd({ context, statements, book }: MoveParts): Moves["end"] {
       finishedUs: clock.wallUs(),
       seq: ledger.nextSeq(owner),
     });
-    requireMoved(moved);
+    requireOne(moved);
     if (row.status === "queued") ledger.count(queuedCounter(owner), -1);
     const wasStarted = row.startedUs !== null;
     const change = wasStarted ? { started: -1, lastOutcome: outcomeOf(status) } : { waiting: -1 };

@@ -1,7 +1,8 @@
 import { spans } from "../../../domain/limits.ts";
+import { requireOne } from "../require-one.ts";
 import { queuedCounter } from "./execution-counters.ts";
 import type { MoveParts, Moves } from "./execution-moves.ts";
-import { fromOf, requireMoved } from "./move-statements.ts";
+import { fromOf } from "./move-statements.ts";
 
 /** A lease is given, renewed, or asked back. */
 export function createLeaseMoves({
@@ -33,7 +34,7 @@ export function createLeaseMoves({
         seq: isFirst ? ledger.nextSeq(owner) : row.seq,
         changedUs,
       });
-      requireMoved(moved);
+      requireOne(moved);
       ledger.count(queuedCounter(owner), -1);
       if (isFirst) {
         book.note(row.workflowId, { waiting: -1, started: 1 }, touches);
@@ -52,13 +53,13 @@ export function createLeaseMoves({
         leaseUs,
         leaseUntilUs,
       });
-      requireMoved(moved);
+      requireOne(moved);
       if (wasLost) ledger.count(queuedCounter(row.owner), -1);
     },
     askCancel(row, touches) {
       const cancelUs = clock.steadyUs() + spans.cancelGraceUs;
       const wakeUs = earliest(cancelUs, row.leaseUntilUs, row.deadlineUs);
-      requireMoved(statements.askCancel.run({ ...fromOf(row), wakeUs, cancelUs }));
+      requireOne(statements.askCancel.run({ ...fromOf(row), wakeUs, cancelUs }));
       touches.execution(row.id);
     },
   };

@@ -96,6 +96,8 @@ function createRestoreStatements(db: SqliteContext["db"]) {
   const isActive = sql`${execution.wakeUs} >= 0`;
   const leaseUntilUs = sql`${p("nowUs")} + ${execution.leaseUs}`;
   const deadlineUs = sql`min(${execution.deadlineUs}, ${p("nowUs")} + ${execution.timeoutUs})`;
+  const startDeadlineUs = sql`min(${execution.startDeadlineUs},
+    ${p("nowUs")} + ${execution.startTimeoutUs})`;
   const cancelUs = sql`min(${execution.cancelUs}, ${p("nowUs")} + ${p("graceUs")})`;
   return {
     running: db
@@ -113,7 +115,8 @@ function createRestoreStatements(db: SqliteContext["db"]) {
       .set({
         dueUs: sql`min(${execution.dueUs}, ${p("nowUs")} + ${execution.pauseUs})`,
         deadlineUs,
-        wakeUs: sql`coalesce(${deadlineUs}, ${execution.startDeadlineUs})`,
+        startDeadlineUs,
+        wakeUs: sql`coalesce(${deadlineUs}, ${startDeadlineUs})`,
       })
       .where(sql`${isActive} AND ${execution.status} = 'queued'`)
       .prepare(),

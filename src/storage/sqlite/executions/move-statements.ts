@@ -22,11 +22,6 @@ export function fromOf({ id, status, leaseToken }: ExecutionRow) {
   return { id, from: status, fromToken: leaseToken };
 }
 
-/** Read and moved in one write: anything else is a bug, and undoes the write. */
-export function requireMoved({ changes }: { readonly changes: number }): void {
-  if (changes !== 1) throw new Error("an execution was not where its move began");
-}
-
 function insertStatement(db: BetterSQLite3Database) {
   return db
     .insert(execution)
@@ -47,6 +42,7 @@ function insertStatement(db: BetterSQLite3Database) {
       maxAttempts: p("maxAttempts"),
       atMostOnce: p("atMostOnce"),
       timeoutUs: p("timeoutUs"),
+      startTimeoutUs: p("startTimeoutUs"),
       startDeadlineUs: p("startDeadlineUs"),
       agentOwner: "",
       agentId: "",

@@ -1,6 +1,7 @@
+import { requireOne } from "../require-one.ts";
 import { executionCounter, queuedCounter } from "./execution-counters.ts";
 import type { MoveParts, Moves } from "./execution-moves.ts";
-import { fromOf, requireMoved } from "./move-statements.ts";
+import { fromOf } from "./move-statements.ts";
 
 /** Into the queue, for the first time or again. */
 export function createQueueMoves({
@@ -23,6 +24,7 @@ export function createQueueMoves({
         maxAttempts: draft.maxAttempts,
         atMostOnce: draft.atMostOnce,
         timeoutUs: draft.timeoutUs,
+        startTimeoutUs: draft.startTimeoutUs,
         startDeadlineUs: dueUs + draft.startTimeoutUs,
         createdUs: clock.wallUs(),
         seq: ledger.nextSeq(owner),
@@ -44,7 +46,7 @@ export function createQueueMoves({
         losses: wait.losses,
         leaseToken: wait.keepsToken ? row.leaseToken : "",
       });
-      requireMoved(moved);
+      requireOne(moved);
       if (row.status === "running") ledger.count(queuedCounter(row.owner), 1);
       touches.line({ owner: row.routeOwner, route: row.route, dueUs }).execution(row.id);
     },

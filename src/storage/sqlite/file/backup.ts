@@ -1,6 +1,7 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
+import { placeFile, syncPath } from "../../whole-file.ts";
 import { markBackup, readKeyCheck } from "./identity.ts";
 
 /** A backup that was not made. The text says why. */
@@ -18,7 +19,7 @@ export class BackupError extends Error {
 export function backUpSqliteFile(path: string, target: string): { readonly bytes: number } {
   const keyCheck = readKeyCheck(path);
   if (keyCheck === null) throw new BackupError(`${path} is no database of Sealflow`);
-  if (existsSync(target)) throw new BackupError(`${target} exists. A backup replaces nothing`);
+  if (existsSync(target)) throw exists(target);
   if (!existsSync(dirname(target))) throw new BackupError(`${dirname(target)} is no directory`);
   const aside = `${target}.${process.pid}.partial`;
   try {
@@ -27,12 +28,12 @@ export function backUpSqliteFile(path: string, target: string): { readonly bytes
     copyInto(path, aside);
     markBackup(aside);
     check(aside, keyCheck);
-    sync(aside);
-    claim(aside, target);
+    syncPath(aside);
+    if (!placeFile(aside, target)) throw exists(target);
   } finally {
     for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(`${aside}${end}`, { force: true });
   }
-  sync(dirname(target));
+  syncPath(dirname(target));
   return { bytes: statSync(target).size };
 }
 
@@ -60,24 +61,6 @@ function check(copy: string, keyCheck: string): void {
   if (readKeyCheck(copy) !== keyCheck) throw new BackupError("The copy lacks rows of the database");
 }
 
-/** Gives the copy its name, unless a file has taken that meanwhile. */
-function claim(aside: string, target: string): void {
-  try {
-    linkSync(aside, target);
-  } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") {
-      throw new BackupError(`${target} exists. A backup replaces nothing`);
-    }
-    throw cause;
-  }
-}
-
-function sync(path: string): void {
-  if (process.platform === "win32") return;
-  const file = openSync(path, "r");
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+function exists(target: string): BackupError {
+  return new BackupError(`${target} exists. A backup replaces nothing`);
 }

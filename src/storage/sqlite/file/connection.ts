@@ -17,6 +17,8 @@ export function openConnection(path: string): Database.Database {
     // first write unless the pragma is given in WAL mode.
     connection.pragma("synchronous = FULL");
     connection.pragma("foreign_keys = ON");
+    // What is deleted is overwritten: an erased payload must not be found in the file.
+    connection.pragma("secure_delete = ON");
     connection.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   } catch (cause) {
     connection.close();

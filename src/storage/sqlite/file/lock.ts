@@ -1,5 +1,6 @@
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
+import { makeDatabaseFile } from "./connection.ts";
 
 /** Another server holds the database. `holder` is what it says of itself; empty when unreadable. */
 export class StoreHeldError extends Error {
@@ -24,7 +25,11 @@ export function holderPath(path: string): string {
  * that file by other means: closing it would free the lock. Throws StoreHeldError.
  */
 export function takeLock(path: string): Disposable {
-  const lock = new Database(`${path}.lock`, { timeout: 0 });
+  const file = `${path}.lock`;
+  // For this user alone: whoever can read it could lock it.
+  makeDatabaseFile(file);
+  if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
+  const lock = new Database(file, { timeout: 0 });
   try {
     lock.exec("BEGIN EXCLUSIVE");
   } catch (cause) {

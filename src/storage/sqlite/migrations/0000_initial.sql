@@ -56,6 +56,7 @@ CREATE TABLE `execution` (
 	`max_attempts` integer NOT NULL,
 	`at_most_once` integer NOT NULL,
 	`timeout_us` integer NOT NULL,
+	`start_timeout_us` integer NOT NULL,
 	`start_deadline_us` integer NOT NULL,
 	`deadline_us` integer,
 	`agent_owner` text NOT NULL,

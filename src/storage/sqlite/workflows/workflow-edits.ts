@@ -3,6 +3,7 @@ import type { WorkflowChanges, WorkflowDraft } from "../../port.ts";
 import { type AgentNames, requireAllowed } from "../agents/agent-names.ts";
 import { joinCapabilities } from "../agents/capability-text.ts";
 import type { SqliteContext } from "../context.ts";
+import { requireOne } from "../require-one.ts";
 import type { WorkflowRow, WorkflowRows } from "./workflow-rows.ts";
 
 /** The edits of workflows. Each takes a position of the feed; only to be used inside a write. */
@@ -78,7 +79,8 @@ export function createWorkflowEdits(
 
     erase(owner, { id, status }) {
       ledger.count({ owner, kind: workflowCounter, status }, -1);
-      rows.markDeleted.run({ owner, id, nowUs: clock.wallUs(), seq: ledger.nextSeq(owner) });
+      const seq = ledger.nextSeq(owner);
+      requireOne(rows.markDeleted.run({ owner, id, nowUs: clock.wallUs(), seq }));
       rows.erasePayload.run({ id });
     },
   };

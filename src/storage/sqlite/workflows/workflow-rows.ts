@@ -11,7 +11,10 @@ export type WorkflowRows = ReturnType<typeof createWorkflowRows>;
 const p = sql.placeholder;
 const isLive = sql`${workflow.deletedUs} IS NULL`;
 
-/** The statements of workflows, prepared once. Each names the owner. */
+/**
+ * The statements of workflows, prepared once. Those of a row name its owner; those of a payload rely
+ * on its row having been read so.
+ */
 export function createWorkflowRows(db: BetterSQLite3Database) {
   return {
     ...rowStatements(db),

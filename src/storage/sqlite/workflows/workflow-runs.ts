@@ -3,6 +3,7 @@ import { type WorkflowRuns, workflowStatus } from "../../../domain/workflow.ts";
 import { bound } from "../bound.ts";
 import type { SqliteContext } from "../context.ts";
 import type { Touches } from "../ledger.ts";
+import { requireOne } from "../require-one.ts";
 import { workflow } from "../schema.ts";
 import { workflowCounter } from "./workflow-edits.ts";
 
@@ -37,9 +38,9 @@ export function createWorkflowRunsBook({ db, ledger, clock }: SqliteContext): Wo
   const writeRuns = db
     .update(workflow)
     .set({
-      runsStarted: sql`${p("started")}`,
-      runsWaiting: sql`${p("waiting")}`,
-      lastOutcome: sql`${p("lastOutcome")}`,
+      runsStarted: sql`${workflow.runsStarted} + ${p("started")}`,
+      runsWaiting: sql`${workflow.runsWaiting} + ${p("waiting")}`,
+      lastOutcome: sql`coalesce(${p("lastOutcome")}, ${workflow.lastOutcome})`,
     })
     .where(isThis)
     .prepare();
@@ -59,12 +60,12 @@ export function createWorkflowRunsBook({ db, ledger, clock }: SqliteContext): Wo
       const row = find.get({ id });
       if (row === undefined) throw new Error(`an active execution without its workflow ${id}`);
       const { owner, status: from } = row;
-      const runs = addRuns(row, change);
-      writeRuns.run({ id, ...runs });
-      const status = workflowStatus(runs);
+      const { started = 0, waiting = 0, lastOutcome = null } = change;
+      requireOne(writeRuns.run({ id, started, waiting, lastOutcome }));
+      const status = workflowStatus(addRuns(row, change));
       if (status === from) return;
       const nowUs = clock.wallUs();
-      writeStatus.run({ id, from, status, nowUs, seq: ledger.nextSeq(owner) });
+      requireOne(writeStatus.run({ id, from, status, nowUs, seq: ledger.nextSeq(owner) }));
       ledger.count({ owner, kind: workflowCounter, status: from }, -1);
       ledger.count({ owner, kind: workflowCounter, status }, 1);
       touches.feed(owner);
