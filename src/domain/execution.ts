@@ -111,6 +111,11 @@ export function agentOfRoute(route: string): string {
   return route.startsWith("a:") ? route.slice(2) : "";
 }
 
+/** The capabilities that a line asks for; none for the line of a named agent. */
+export function capabilitiesOfRoute(route: string): readonly string[] {
+  return route.startsWith("a:") || route === "c:" ? [] : route.slice(2).split(",");
+}
+
 /** Whether an agent may take what waits in a line of its owner. */
 export function mayTake(
   route: string,
@@ -118,11 +123,5 @@ export function mayTake(
   capabilities: ReadonlySet<string>,
 ): boolean {
   if (route.startsWith("a:")) return route === `a:${agentId}`;
-  return (
-    route === "c:" ||
-    route
-      .slice(2)
-      .split(",")
-      .every((name) => capabilities.has(name))
-  );
+  return capabilitiesOfRoute(route).every((name) => capabilities.has(name));
 }

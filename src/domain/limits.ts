@@ -21,6 +21,8 @@ export const limits = {
   /** Entries of a list in an error. */
   errorListMax: 20,
   pageSizeMax: 200,
+  /** Agents that an answer names as those that might take an execution. */
+  candidatesMax: 20,
   workflowPageSize: 50,
   agentPageSize: 200,
   executionPageSize: 50,

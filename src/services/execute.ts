@@ -1,13 +1,13 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { invalid, ServiceError } from "../domain/errors.ts";
-import { type Execution, failureMessages, hasEnded, mayTake } from "../domain/execution.ts";
+import { type Execution, failureMessages, hasEnded } from "../domain/execution.ts";
 import { canonicalJson, problemOfJsonText } from "../domain/json-text.ts";
 import { limits, spans } from "../domain/limits.ts";
-import type { QueueLine } from "../storage/port.ts";
 import type { Call, ServiceParts } from "./call.ts";
 import { type ExecutionNotes, fromDuration } from "./messages.ts";
 import { requestKey } from "./request-key.ts";
 import { withWaiter } from "./wait.ts";
+import { hintFor, isListening } from "./waiting.ts";
 
 /** What ExecuteWorkflow and ExecuteAgent have in common. */
 export interface ExecuteRequest {
@@ -107,33 +107,6 @@ export async function awaitEnd(
 export function waitMs(wait: Duration | undefined, maxMs: number): number | undefined {
   const us = fromDuration(wait, maxMs * 1000);
   return us === undefined ? undefined : us / 1000;
-}
-
-/** Whether an agent that may take from this line polls, polled lately or holds a lease. */
-export async function isListening(
-  { store, wakeups }: ServiceParts,
-  line: QueueLine,
-): Promise<boolean> {
-  if (wakeups.polls.isListening(line)) return true;
-  const holders = await store.agents.listHolders(line.owner);
-  return holders.some(({ id, capabilities }) => mayTake(line.route, id, new Set(capabilities)));
-}
-
-/** Tells a person what to do about an execution that nobody will take. */
-export function hintFor({ route }: QueueLine): string {
-  const wanted = route.slice(2);
-  if (route.startsWith("a:")) {
-    return `Agent ${wanted} is not listening. Start it: sealflow agent --id ${wanted} -- COMMAND`;
-  }
-  if (wanted === "") {
-    return "No agent is listening. Start one: sealflow agent --id NAME -- COMMAND";
-  }
-  const names = wanted.split(",");
-  const flags = names.map((name) => `--capability ${name}`).join(" ");
-  return (
-    `No agent that has ${names.join(", ")} is listening. ` +
-    `Start one: sealflow agent --id NAME ${flags} -- COMMAND`
-  );
 }
 
 function timedOut({ id, error }: Execution): ServiceError {

@@ -10,6 +10,7 @@ import {
   ExecutionFailure,
   type ExecutionResultSchema,
   ExecutionStatus,
+  type WaitingSchema,
 } from "../../gen/sealflow/v1/execution_pb.ts";
 import type { TaskSchema } from "../../gen/sealflow/v1/task_pb.ts";
 import { type WorkflowSchema, WorkflowStatus } from "../../gen/sealflow/v1/workflow_pb.ts";
@@ -80,11 +81,13 @@ export function toAgent(agent: Agent): MessageInitShape<typeof AgentSchema> {
 export interface ExecutionNotes {
   readonly replayed?: boolean;
   readonly hint?: string;
+  /** Why it waits; GetExecution alone says so. */
+  readonly waiting?: MessageInitShape<typeof WaitingSchema>;
 }
 
 export function toExecutionResult(
   execution: Execution,
-  { replayed = false, hint = "" }: ExecutionNotes = {},
+  { replayed = false, hint = "", waiting }: ExecutionNotes = {},
 ): MessageInitShape<typeof ExecutionResultSchema> {
   return {
     executionId: execution.id,
@@ -103,6 +106,7 @@ export function toExecutionResult(
     ...toExecutionTimes(execution),
     replayed,
     hint,
+    ...(waiting === undefined ? {} : { waiting }),
   };
 }
 

@@ -94,20 +94,33 @@ export class PollLine {
 
   /** Whether an agent that may take from this line polls now, or did lately. */
   isListening({ owner, route }: QueueLine): boolean {
-    const sinceMs = this.#nowMs() - spans.listeningMs;
-    const listeners = this.#listeners.get(owner);
-    for (const [agentId, { capabilities, open, lastEndMs }] of listeners ?? []) {
-      if (open === 0 && lastEndMs < sinceMs) listeners?.delete(agentId);
-      else if (mayTake(route, agentId, capabilities)) return true;
+    for (const [agentId, { capabilities }] of this.#listenersOf(owner)) {
+      if (mayTake(route, agentId, capabilities)) return true;
     }
-    if (listeners?.size === 0) this.#listeners.delete(owner);
     return false;
+  }
+
+  /** The agents of an owner that poll now, or did lately. */
+  listening(owner: string): readonly string[] {
+    return [...this.#listenersOf(owner)].map(([agentId]) => agentId);
   }
 
   /** Ends the polls of an agent that is no longer registered, and forgets that it listened. */
   dismiss(owner: string, agentId: string): void {
     this.#endPolls({ owner, agentId });
     this.#listeners.get(owner)?.delete(agentId);
+  }
+
+  /** Forgets those who have been silent for too long. */
+  *#listenersOf(owner: string): Iterable<readonly [agentId: string, listener: Listener]> {
+    const sinceMs = this.#nowMs() - spans.listeningMs;
+    const listeners = this.#listeners.get(owner);
+    for (const entry of listeners ?? []) {
+      const [agentId, { open, lastEndMs }] = entry;
+      if (open === 0 && lastEndMs < sinceMs) listeners?.delete(agentId);
+      else yield entry;
+    }
+    if (listeners?.size === 0) this.#listeners.delete(owner);
   }
 
   #wakeOne(line: QueueLine): void {

@@ -4,11 +4,12 @@ import type { Execution } from "../domain/execution.ts";
 import { limits, spans } from "../domain/limits.ts";
 import { capabilitySet, type WorkflowStatus as WorkflowWord } from "../domain/workflow.ts";
 import type { WorkflowChanges } from "../storage/port.ts";
-import type { Call, Handlers, ServiceParts } from "./call.ts";
-import { awaitEnd, execute, hintFor, isListening, waitMs } from "./execute.ts";
+import type { Handlers, ServiceParts } from "./call.ts";
+import { awaitEnd, execute, waitMs } from "./execute.ts";
 import { toExecutionResult, toWorkflow } from "./messages.ts";
 import { pageSize, readPageToken, writePageToken } from "./page-token.ts";
 import { requestKey } from "./request-key.ts";
+import { explainWaiting } from "./waiting.ts";
 
 /** Workflows and their executions. Each method: check, act, announce, answer. */
 export function workflowHandlers(parts: ServiceParts): Handlers<typeof WorkflowService> {
@@ -85,7 +86,7 @@ export function workflowHandlers(parts: ServiceParts): Handlers<typeof WorkflowS
       const found = await store.executions.getExecution(call.owner, id);
       const ms = waitMs(wait, spans.executeWaitMaxMs) ?? 0;
       const execution = await awaitEnd(parts, call, { execution: found, ms });
-      return toExecutionResult(execution, { hint: await hintOf(parts, call, execution) });
+      return toExecutionResult(execution, await explainWaiting(parts, call, execution));
     },
 
     async listExecutions({ workflowId, limit, pageToken }, { owner }) {
@@ -140,15 +141,4 @@ function changesOf(request: UpdateRequest): WorkflowChanges {
 /** GetExecution alone shows who was handed the key. */
 function withoutReleases(execution: Execution): Execution {
   return { ...execution, keyReleases: [] };
-}
-
-/** Why an execution waits, for people; empty when it does not, or when it will soon be taken. */
-async function hintOf(
-  parts: ServiceParts,
-  { owner }: Call,
-  { id, status }: Execution,
-): Promise<string> {
-  if (status !== "queued") return "";
-  const line = await parts.store.executions.getLine(owner, id);
-  return line === null || (await isListening(parts, line)) ? "" : hintFor(line);
 }

@@ -189,8 +189,14 @@ export const scenarios: Record<string, (stage: Stage) => Promise<void>> = {
     expect((await ok("pollTasks", { wait: 0 }, { agent: "mine" })).tasks).toHaveLength(1);
 
     const able = await ok("createWorkflow", { name: "w", requiredCapabilities: ["gpu"] });
-    await ok("executeWorkflow", { id: able.id });
+    const unable = await ok("executeWorkflow", { id: able.id });
     expect((await ok("pollTasks", { wait: 0 }, { agent: "also" })).tasks ?? []).toEqual([]);
+    const { waiting: reason } = await ok("getExecution", { id: unable.executionId });
+    expect(reason.requiredCapabilities).toEqual(["gpu"]);
+    expect(reason.agents).toHaveLength(2);
+    for (const agent of reason.agents) {
+      expect(agent).toMatchObject({ listening: true, missingCapabilities: ["gpu"] });
+    }
     await ok("registerAgent", { id: "also", capabilities: ["gpu", "text"] });
     expect((await ok("pollTasks", { wait: 0 }, { agent: "also" })).tasks).toHaveLength(1);
   },

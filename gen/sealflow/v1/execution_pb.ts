@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file sealflow/v1/execution.proto.
  */
 export const file_sealflow_v1_execution: GenFile = /*@__PURE__*/
-  fileDesc("ChtzZWFsZmxvdy92MS9leGVjdXRpb24ucHJvdG8SC3NlYWxmbG93LnYxIrsDCg9FeGVjdXRpb25SZXN1bHQSFAoMZXhlY3V0aW9uX2lkGAEgASgJEhMKC3dvcmtmbG93X2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEiwKBnN0YXR1cxgEIAEoDjIcLnNlYWxmbG93LnYxLkV4ZWN1dGlvblN0YXR1cxIOCgZvdXRwdXQYBSABKAkSKgoFZXJyb3IYBiABKAsyGy5zZWFsZmxvdy52MS5FeGVjdXRpb25FcnJvchIPCgdhdHRlbXB0GAcgASgFEhAKCHByb2dyZXNzGAggASgJEi0KDGtleV9yZWxlYXNlcxgJIAMoCzIXLnNlYWxmbG93LnYxLktleVJlbGVhc2USLgoKY3JlYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZmluaXNoZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxheWVkGA0gASgIEgwKBGhpbnQYDiABKAkiXwoORXhlY3V0aW9uRXJyb3ISLgoHZmFpbHVyZRgBIAEoDjIdLnNlYWxmbG93LnYxLkV4ZWN1dGlvbkZhaWx1cmUSDAoEY29kZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIlkKCktleVJlbGVhc2USEAoIYWdlbnRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJlChNHZXRFeGVjdXRpb25SZXF1ZXN0EhsKAmlkGAEgASgJQg+6SAzIAQFyBxiAAboBAQASMQoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAihgEKFUxpc3RFeGVjdXRpb25zUmVxdWVzdBIkCgt3b3JrZmxvd19pZBgBIAEoCUIPukgMyAEBcgcYgAG6AQEAEhsKBWxpbWl0GAIgASgFQge6SAQaAigBSACIAQESIAoKcGFnZV90b2tlbhgDIAEoCUIMukgJcgcYgAi6AQEAQggKBl9saW1pdCKEAQoWTGlzdEV4ZWN1dGlvbnNSZXNwb25zZRIwCgpleGVjdXRpb25zGAEgAygLMhwuc2VhbGZsb3cudjEuRXhlY3V0aW9uUmVzdWx0Eg0KBXRvdGFsGAIgASgFEhAKCGhhc19tb3JlGAMgASgIEhcKD25leHRfcGFnZV90b2tlbhgEIAEoCSI1ChZDYW5jZWxFeGVjdXRpb25SZXF1ZXN0EhsKAmlkGAEgASgJQg+6SAzIAQFyBxiAAboBAQAq6wEKD0V4ZWN1dGlvblN0YXR1cxIgChxFWEVDVVRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXRVhFQ1VUSU9OX1NUQVRVU19RVUVVRUQQARIcChhFWEVDVVRJT05fU1RBVFVTX1JVTk5JTkcQAhIeChpFWEVDVVRJT05fU1RBVFVTX0NPTVBMRVRFRBADEhsKF0VYRUNVVElPTl9TVEFUVVNfRkFJTEVEEAQSHgoaRVhFQ1VUSU9OX1NUQVRVU19DQU5DRUxMRUQQBRIeChpFWEVDVVRJT05fU1RBVFVTX1RJTUVEX09VVBAGKusBChBFeGVjdXRpb25GYWlsdXJlEiEKHUVYRUNVVElPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASIQodRVhFQ1VUSU9OX0ZBSUxVUkVfQUdFTlRfRVJST1IQARIgChxFWEVDVVRJT05fRkFJTFVSRV9BR0VOVF9MT1NUEAISJQohRVhFQ1VUSU9OX0ZBSUxVUkVfT1VUQ09NRV9VTktOT1dOEAMSJwojRVhFQ1VUSU9OX0ZBSUxVUkVfU0NIRURVTEVfVE9fU1RBUlQQBBIfChtFWEVDVVRJT05fRkFJTFVSRV9FWEVDVVRJT04QBWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChtzZWFsZmxvdy92MS9leGVjdXRpb24ucHJvdG8SC3NlYWxmbG93LnYxIuIDCg9FeGVjdXRpb25SZXN1bHQSFAoMZXhlY3V0aW9uX2lkGAEgASgJEhMKC3dvcmtmbG93X2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEiwKBnN0YXR1cxgEIAEoDjIcLnNlYWxmbG93LnYxLkV4ZWN1dGlvblN0YXR1cxIOCgZvdXRwdXQYBSABKAkSKgoFZXJyb3IYBiABKAsyGy5zZWFsZmxvdy52MS5FeGVjdXRpb25FcnJvchIPCgdhdHRlbXB0GAcgASgFEhAKCHByb2dyZXNzGAggASgJEi0KDGtleV9yZWxlYXNlcxgJIAMoCzIXLnNlYWxmbG93LnYxLktleVJlbGVhc2USLgoKY3JlYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZmluaXNoZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJlcGxheWVkGA0gASgIEgwKBGhpbnQYDiABKAkSJQoHd2FpdGluZxgPIAEoCzIULnNlYWxmbG93LnYxLldhaXRpbmcikQEKB1dhaXRpbmcSKQoGZHVlX2luGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEh0KFXJlcXVpcmVkX2NhcGFiaWxpdGllcxgCIAMoCRIpCgZhZ2VudHMYAyADKAsyGS5zZWFsZmxvdy52MS5XYWl0aW5nQWdlbnQSEQoJdHJ1bmNhdGVkGAQgASgIIoMBCgxXYWl0aW5nQWdlbnQSEAoIYWdlbnRfaWQYASABKAkSEQoJbGlzdGVuaW5nGAIgASgIEjAKDGxhc3Rfc2Vlbl9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHAoUbWlzc2luZ19jYXBhYmlsaXRpZXMYBCADKAkiXwoORXhlY3V0aW9uRXJyb3ISLgoHZmFpbHVyZRgBIAEoDjIdLnNlYWxmbG93LnYxLkV4ZWN1dGlvbkZhaWx1cmUSDAoEY29kZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJIlkKCktleVJlbGVhc2USEAoIYWdlbnRfaWQYASABKAkSDwoHYXR0ZW1wdBgCIAEoBRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJlChNHZXRFeGVjdXRpb25SZXF1ZXN0EhsKAmlkGAEgASgJQg+6SAzIAQFyBxiAAboBAQASMQoEd2FpdBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIIukgFqgECMgAihgEKFUxpc3RFeGVjdXRpb25zUmVxdWVzdBIkCgt3b3JrZmxvd19pZBgBIAEoCUIPukgMyAEBcgcYgAG6AQEAEhsKBWxpbWl0GAIgASgFQge6SAQaAigBSACIAQESIAoKcGFnZV90b2tlbhgDIAEoCUIMukgJcgcYgAi6AQEAQggKBl9saW1pdCKEAQoWTGlzdEV4ZWN1dGlvbnNSZXNwb25zZRIwCgpleGVjdXRpb25zGAEgAygLMhwuc2VhbGZsb3cudjEuRXhlY3V0aW9uUmVzdWx0Eg0KBXRvdGFsGAIgASgFEhAKCGhhc19tb3JlGAMgASgIEhcKD25leHRfcGFnZV90b2tlbhgEIAEoCSI1ChZDYW5jZWxFeGVjdXRpb25SZXF1ZXN0EhsKAmlkGAEgASgJQg+6SAzIAQFyBxiAAboBAQAq6wEKD0V4ZWN1dGlvblN0YXR1cxIgChxFWEVDVVRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXRVhFQ1VUSU9OX1NUQVRVU19RVUVVRUQQARIcChhFWEVDVVRJT05fU1RBVFVTX1JVTk5JTkcQAhIeChpFWEVDVVRJT05fU1RBVFVTX0NPTVBMRVRFRBADEhsKF0VYRUNVVElPTl9TVEFUVVNfRkFJTEVEEAQSHgoaRVhFQ1VUSU9OX1NUQVRVU19DQU5DRUxMRUQQBRIeChpFWEVDVVRJT05fU1RBVFVTX1RJTUVEX09VVBAGKusBChBFeGVjdXRpb25GYWlsdXJlEiEKHUVYRUNVVElPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASIQodRVhFQ1VUSU9OX0ZBSUxVUkVfQUdFTlRfRVJST1IQARIgChxFWEVDVVRJT05fRkFJTFVSRV9BR0VOVF9MT1NUEAISJQohRVhFQ1VUSU9OX0ZBSUxVUkVfT1VUQ09NRV9VTktOT1dOEAMSJwojRVhFQ1VUSU9OX0ZBSUxVUkVfU0NIRURVTEVfVE9fU1RBUlQQBBIfChtFWEVDVVRJT05fRkFJTFVSRV9FWEVDVVRJT04QBWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * One execution: a run of a workflow, or a call of an agent. Kept for 30 days after its end.
@@ -119,6 +119,13 @@ export type ExecutionResult = Message<"sealflow.v1.ExecutionResult"> & {
    * @generated from field: string hint = 14;
    */
   hint: string;
+
+  /**
+   * Set while QUEUED: for programs, what it waits for. GetExecution alone shows it.
+   *
+   * @generated from field: sealflow.v1.Waiting waiting = 15;
+   */
+  waiting?: Waiting | undefined;
 };
 
 /**
@@ -225,6 +232,13 @@ export type ExecutionResultJson = {
    * @generated from field: string hint = 14;
    */
   hint?: string;
+
+  /**
+   * Set while QUEUED: for programs, what it waits for. GetExecution alone shows it.
+   *
+   * @generated from field: sealflow.v1.Waiting waiting = 15;
+   */
+  waiting?: WaitingJson;
 };
 
 /**
@@ -233,6 +247,162 @@ export type ExecutionResultJson = {
  */
 export const ExecutionResultSchema: GenMessage<ExecutionResult, {jsonType: ExecutionResultJson}> = /*@__PURE__*/
   messageDesc(file_sealflow_v1_execution, 0);
+
+/**
+ * What a queued execution waits for, and who might take it.
+ *
+ * @generated from message sealflow.v1.Waiting
+ */
+export type Waiting = Message<"sealflow.v1.Waiting"> & {
+  /**
+   * How long until it may be granted: the pause before another attempt. 0: now.
+   *
+   * @generated from field: google.protobuf.Duration due_in = 1;
+   */
+  dueIn?: Duration | undefined;
+
+  /**
+   * What an agent must have to take it. Empty when an agent was named, or when any will do.
+   *
+   * @generated from field: repeated string required_capabilities = 2;
+   */
+  requiredCapabilities: string[];
+
+  /**
+   * Registered agents, at most 20, the likeliest first: the named one, or those of the owner. None
+   * when the named agent is no longer there.
+   *
+   * @generated from field: repeated sealflow.v1.WaitingAgent agents = 3;
+   */
+  agents: WaitingAgent[];
+
+  /**
+   * Whether there are more agents.
+   *
+   * @generated from field: bool truncated = 4;
+   */
+  truncated: boolean;
+};
+
+/**
+ * What a queued execution waits for, and who might take it.
+ *
+ * @generated from message sealflow.v1.Waiting
+ */
+export type WaitingJson = {
+  /**
+   * How long until it may be granted: the pause before another attempt. 0: now.
+   *
+   * @generated from field: google.protobuf.Duration due_in = 1;
+   */
+  dueIn?: DurationJson;
+
+  /**
+   * What an agent must have to take it. Empty when an agent was named, or when any will do.
+   *
+   * @generated from field: repeated string required_capabilities = 2;
+   */
+  requiredCapabilities?: string[];
+
+  /**
+   * Registered agents, at most 20, the likeliest first: the named one, or those of the owner. None
+   * when the named agent is no longer there.
+   *
+   * @generated from field: repeated sealflow.v1.WaitingAgent agents = 3;
+   */
+  agents?: WaitingAgentJson[];
+
+  /**
+   * Whether there are more agents.
+   *
+   * @generated from field: bool truncated = 4;
+   */
+  truncated?: boolean;
+};
+
+/**
+ * Describes the message sealflow.v1.Waiting.
+ * Use `create(WaitingSchema)` to create a new message.
+ */
+export const WaitingSchema: GenMessage<Waiting, {jsonType: WaitingJson}> = /*@__PURE__*/
+  messageDesc(file_sealflow_v1_execution, 1);
+
+/**
+ * An agent, as one that might take a queued execution.
+ *
+ * @generated from message sealflow.v1.WaitingAgent
+ */
+export type WaitingAgent = Message<"sealflow.v1.WaitingAgent"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId: string;
+
+  /**
+   * Whether it polls, polled within the last 35 s, or holds a lease.
+   *
+   * @generated from field: bool listening = 2;
+   */
+  listening: boolean;
+
+  /**
+   * When it was last heard of, to the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_seen_at = 3;
+   */
+  lastSeenAt?: Timestamp | undefined;
+
+  /**
+   * What it lacks. Empty: it may take the execution.
+   *
+   * @generated from field: repeated string missing_capabilities = 4;
+   */
+  missingCapabilities: string[];
+};
+
+/**
+ * An agent, as one that might take a queued execution.
+ *
+ * @generated from message sealflow.v1.WaitingAgent
+ */
+export type WaitingAgentJson = {
+  /**
+   * The agent.
+   *
+   * @generated from field: string agent_id = 1;
+   */
+  agentId?: string;
+
+  /**
+   * Whether it polls, polled within the last 35 s, or holds a lease.
+   *
+   * @generated from field: bool listening = 2;
+   */
+  listening?: boolean;
+
+  /**
+   * When it was last heard of, to the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_seen_at = 3;
+   */
+  lastSeenAt?: TimestampJson;
+
+  /**
+   * What it lacks. Empty: it may take the execution.
+   *
+   * @generated from field: repeated string missing_capabilities = 4;
+   */
+  missingCapabilities?: string[];
+};
+
+/**
+ * Describes the message sealflow.v1.WaitingAgent.
+ * Use `create(WaitingAgentSchema)` to create a new message.
+ */
+export const WaitingAgentSchema: GenMessage<WaitingAgent, {jsonType: WaitingAgentJson}> = /*@__PURE__*/
+  messageDesc(file_sealflow_v1_execution, 2);
 
 /**
  * Why an execution ended without a result.
@@ -297,7 +467,7 @@ export type ExecutionErrorJson = {
  * Use `create(ExecutionErrorSchema)` to create a new message.
  */
 export const ExecutionErrorSchema: GenMessage<ExecutionError, {jsonType: ExecutionErrorJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 1);
+  messageDesc(file_sealflow_v1_execution, 3);
 
 /**
  * One hand-over of an encryption key.
@@ -360,7 +530,7 @@ export type KeyReleaseJson = {
  * Use `create(KeyReleaseSchema)` to create a new message.
  */
 export const KeyReleaseSchema: GenMessage<KeyRelease, {jsonType: KeyReleaseJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 2);
+  messageDesc(file_sealflow_v1_execution, 4);
 
 /**
  * Names an execution, and how long to wait for its end.
@@ -411,7 +581,7 @@ export type GetExecutionRequestJson = {
  * Use `create(GetExecutionRequestSchema)` to create a new message.
  */
 export const GetExecutionRequestSchema: GenMessage<GetExecutionRequest, {jsonType: GetExecutionRequestJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 3);
+  messageDesc(file_sealflow_v1_execution, 5);
 
 /**
  * Selects a page of a workflow's executions.
@@ -474,7 +644,7 @@ export type ListExecutionsRequestJson = {
  * Use `create(ListExecutionsRequestSchema)` to create a new message.
  */
 export const ListExecutionsRequestSchema: GenMessage<ListExecutionsRequest, {jsonType: ListExecutionsRequestJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 4);
+  messageDesc(file_sealflow_v1_execution, 6);
 
 /**
  * A page of executions.
@@ -551,7 +721,7 @@ export type ListExecutionsResponseJson = {
  * Use `create(ListExecutionsResponseSchema)` to create a new message.
  */
 export const ListExecutionsResponseSchema: GenMessage<ListExecutionsResponse, {jsonType: ListExecutionsResponseJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 5);
+  messageDesc(file_sealflow_v1_execution, 7);
 
 /**
  * Names the execution to cancel.
@@ -586,7 +756,7 @@ export type CancelExecutionRequestJson = {
  * Use `create(CancelExecutionRequestSchema)` to create a new message.
  */
 export const CancelExecutionRequestSchema: GenMessage<CancelExecutionRequest, {jsonType: CancelExecutionRequestJson}> = /*@__PURE__*/
-  messageDesc(file_sealflow_v1_execution, 6);
+  messageDesc(file_sealflow_v1_execution, 8);
 
 /**
  * The state of an execution. COMPLETED, FAILED, CANCELLED and TIMED_OUT are final.

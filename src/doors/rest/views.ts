@@ -4,6 +4,7 @@ import {
   type ExecutionError,
   type ExecutionResult,
   ExecutionStatus,
+  type Waiting,
 } from "../../../gen/sealflow/v1/execution_pb.ts";
 import {
   type PushResult,
@@ -92,10 +93,12 @@ export function agentView(agent: Agent): View {
   };
 }
 
-/** An ExecutionResult, or an AgentResult, which has the same fields but two. */
+type OfExecutionResult = "workflowId" | "keyReleases" | "waiting";
+
+/** An ExecutionResult, or an AgentResult, which has the same fields but three. */
 export function executionView(
-  execution: Omit<ExecutionResult, "$typeName" | "workflowId" | "keyReleases"> &
-    Partial<Pick<ExecutionResult, "workflowId" | "keyReleases">>,
+  execution: Omit<ExecutionResult, "$typeName" | OfExecutionResult> &
+    Partial<Pick<ExecutionResult, OfExecutionResult>>,
 ): View {
   const releases = execution.keyReleases ?? [];
   return {
@@ -116,6 +119,21 @@ export function executionView(
     finishedAt: time(execution.finishedAt),
     replayed: execution.replayed || undefined,
     hint: unlessEmpty(execution.hint),
+    waiting: execution.waiting && waitingView(execution.waiting),
+  };
+}
+
+function waitingView({ dueIn, requiredCapabilities, agents, truncated }: Waiting): View {
+  return {
+    dueIn: dueIn && durationText(dueIn),
+    requiredCapabilities,
+    agents: agents.map(({ agentId, listening, lastSeenAt, missingCapabilities }) => ({
+      agentId,
+      listening,
+      lastSeenAt: time(lastSeenAt),
+      missingCapabilities,
+    })),
+    truncated: truncated || undefined,
   };
 }
 
