@@ -31,6 +31,9 @@ import { canonical, type Json, toRequest } from "./canonical.ts";
 import { type RestCall, type RpcName, restCalls } from "./rest-calls.ts";
 import type { TestServer } from "./server.ts";
 
+/** Where a server is. */
+type Address = Pick<TestServer, "httpUrl" | "grpcUrl">;
+
 /** What every door answers to the same question, in one canonical form. */
 export type Reply =
   | { readonly ok: Json }
@@ -49,7 +52,7 @@ export interface Door {
 
 export const doorNames = ["grpc", "connect", "grpc-web", "rest"] as const;
 
-export function openDoor(name: (typeof doorNames)[number], server: TestServer): Door {
+export function openDoor(name: (typeof doorNames)[number], server: Address): Door {
   if (name === "rest") return restDoor(server);
   const transports: Record<Exclude<typeof name, "rest">, () => Transport> = {
     grpc: () => createGrpcTransport({ baseUrl: server.grpcUrl }),
@@ -130,7 +133,7 @@ export function replyOf(error: ConnectError): Reply {
   return { reason: info?.reason ?? "", code: error.code, details: canonical(details) };
 }
 
-function restDoor(server: TestServer): Door {
+function restDoor(server: Address): Door {
   return {
     name: "rest",
     async call({ token, agentId }, rpc, request = {}, headers = {}) {
