@@ -27,7 +27,8 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true });
   const tarball = join(folder.path, `sealflow-${version}.tgz`);
   await run("tar", ["-xzf", tarball, "-C", installed, "--strip-components=1"]);
-  await Promise.all(Object.keys(dependencies).map(linkDependency));
+  const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  await Promise.all(Object.keys(manifest.dependencies).map(linkDependency));
   await writeFile(join(app, "package.json"), '{ "type": "module" }');
 });
 
@@ -46,13 +47,16 @@ test("holds what is needed to run it, and nothing of a checkout", async () => {
     name: "sealflow",
     version,
     license: "Apache-2.0",
-    dependencies,
   });
+  // What the bundled command alone needs is in the bundle, and its terms with it.
+  expect(dependencies).toMatchObject(manifest.dependencies);
+  expect(manifest.dependencies).not.toHaveProperty("drizzle-orm");
+  expect(await readFile(join(installed, "bin/LICENSES"), "utf8")).toContain("drizzle-orm");
   for (const field of ["private", "scripts", "devDependencies", "optionalDependencies"]) {
     expect(manifest).not.toHaveProperty(field);
   }
   expect((await readdir(installed)).sort()).toEqual(
-    ["LICENSE", "README.md", "gen", "package.json", "proto", "src"].sort(),
+    ["LICENSE", "README.md", "bin", "gen", "package.json", "proto", "src"].sort(),
   );
   const files = await readdir(installed, { recursive: true });
   expect(files.filter((name) => /(?<!\.d)\.ts$/.test(name))).toEqual([]);

@@ -1,34 +1,45 @@
-// Makes the package that is published: JavaScript for every Node that the engines field names, the
-// types of what it exports, and all that it reads at run time.
+// Makes the package that is published: what programs import, as modules with their types, and the
+// command, as a bundle, for loading some 600 modules one by one takes longer than all else at start.
 //   node tools/build.ts [FOLDER, default dist]
 import { execFile } from "node:child_process";
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { build as bundle } from "esbuild";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Has files of its own beside its code. */
+const notBundled = ["better-sqlite3"];
+const packageFolder = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
+const requireBanner =
+  'import { createRequire as makeRequire } from "node:module";' +
+  "const require = makeRequire(import.meta.url);";
 
 await build(resolve(process.argv[2] ?? join(root, "dist")));
 
 async function build(target: string): Promise<void> {
   await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });
-  await compile("tsconfig.build.json", target);
-  await compile("tsconfig.build-types.json", target);
+  await compile(target);
   await nameCompiledFiles(target);
-  await copyAssets(target);
-  await writeFile(join(target, "package.json"), await publishedManifest());
+  const bundled = await bundleCommand(join(target, "bin"));
+  for (const path of ["proto", "README.md", "LICENSE"]) {
+    await cp(join(root, path), join(target, path), { recursive: true });
+  }
+  const needed = [...(await importedPackages(target)), ...notBundled];
+  await writeFile(join(target, "package.json"), await publishedManifest(needed));
+  await writeFile(join(target, "bin/LICENSES"), await licensesOf(bundled));
 }
 
-async function compile(project: string, target: string): Promise<void> {
+async function compile(target: string): Promise<void> {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const run = promisify(execFile)(process.execPath, [tsc, "-p", project, "--outDir", target], {
-    cwd: root,
-  });
+  const args = [tsc, "-p", "tsconfig.build.json", "--outDir", target];
+  const run = promisify(execFile)(process.execPath, args, { cwd: root });
   await run.catch((failure: { stdout: string }) => {
     process.stderr.write(failure.stdout);
-    throw new Error(`tsc -p ${project} failed`);
+    throw new Error("tsc failed");
   });
 }
 
@@ -40,19 +51,57 @@ async function nameCompiledFiles(target: string): Promise<void> {
   }
 }
 
-/** What the program reads beside its code. Drizzle's snapshots serve only to write migrations. */
-async function copyAssets(target: string): Promise<void> {
-  await cp(join(root, "src"), join(target, "src"), {
-    recursive: true,
-    filter: (path) => !path.endsWith(".ts") && !path.endsWith("_snapshot.json"),
+/** Answers the folders of the packages that went into it. */
+async function bundleCommand(target: string): Promise<readonly string[]> {
+  const { metafile } = await bundle({
+    entryPoints: [join(root, "src/main.ts")],
+    absWorkingDir: root,
+    outdir: target,
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node22",
+    external: notBundled,
+    // Some packages are CommonJS and ask for modules of Node.
+    banner: { js: requireBanner },
+    metafile: true,
+    logLevel: "warning",
   });
-  for (const path of ["proto", "README.md", "LICENSE"]) {
-    await cp(join(root, path), join(target, path), { recursive: true });
+  // Beside the code that reads them. Drizzle's snapshots serve only to write migrations.
+  await cp(join(root, "src/storage/sqlite/migrations"), join(target, "migrations"), {
+    recursive: true,
+    filter: (path) => !path.endsWith("_snapshot.json"),
+  });
+  const folders = Object.keys(metafile.inputs).map((path) => packageFolder.exec(path)?.[0] ?? "");
+  return [...new Set(folders)].filter((folder) => folder !== "").sort();
+}
+
+/** The packages that what programs import asks for. */
+async function importedPackages(target: string): Promise<readonly string[]> {
+  const names = new Set<string>();
+  for (const path of await filesBelow(target, (name) => /^(?:src|gen)\/.*\.js$/.test(name))) {
+    const imports = (await readFile(path, "utf8")).matchAll(/from "((?:@[^/"]+\/)?[^./"][^/":]*)/g);
+    for (const [, name = ""] of imports) names.add(name);
   }
+  return [...names];
+}
+
+/** The terms of what was bundled, which go where it goes. */
+async function licensesOf(folders: readonly string[]): Promise<string> {
+  const texts = folders.map(async (folder) => {
+    const { name, version, license } = JSON.parse(
+      await readFile(join(root, folder, "package.json"), "utf8"),
+    );
+    const file = (await readdir(join(root, folder))).find((each) => /^licen[cs]e/i.test(each));
+    const text = file === undefined ? "" : await readFile(join(root, folder, file), "utf8");
+    return `${name} ${version}: ${license}\n\n${text}`;
+  });
+  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** Field by field: what a checkout needs must not reach those who install the package. */
-async function publishedManifest(): Promise<string> {
+async function publishedManifest(needed: readonly string[]): Promise<string> {
   const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
   const { name, version, description, license, type, engines, dependencies } = manifest;
   const published = {
@@ -62,7 +111,7 @@ async function publishedManifest(): Promise<string> {
     license,
     type,
     engines,
-    bin: { sealflow: "./src/main.js" },
+    bin: { sealflow: "./bin/main.js" },
     exports: {
       "./client": exported("./src/client/client"),
       "./agent": exported("./src/client/agent"),
@@ -71,8 +120,10 @@ async function publishedManifest(): Promise<string> {
       "./proto/*": "./proto/*",
       "./package.json": "./package.json",
     },
-    files: ["src", "gen", "proto"],
-    dependencies,
+    files: ["bin", "src", "gen", "proto"],
+    dependencies: Object.fromEntries(
+      Object.entries(dependencies).filter(([dependency]) => needed.includes(dependency)),
+    ),
   };
   return `${JSON.stringify(published, null, 2)}\n`;
 }
