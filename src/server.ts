@@ -52,6 +52,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly grpcAddress: string;
   /** The keys that there were none of, so that this start has made them. */
   readonly madeKeys: readonly ("signing key" | "server key")[];
+  /** Resolves when the store has failed for good, which is in the log: it serves no more writes. */
+  readonly failed: Promise<void>;
 }
 
 /** By address, a minute: asking for tokens, and sending ones whose signature is refused. */
@@ -126,6 +128,9 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
       ...(hadSigningKey ? [] : (["signing key"] as const)),
       ...(madeServerKey ? (["server key"] as const) : []),
     ],
+    failed: store.failed.then((cause) => {
+      log("error", "the store has failed", { fault: describeFault(cause) });
+    }),
     [Symbol.asyncDispose]: () => closers.close(),
   };
 }

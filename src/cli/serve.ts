@@ -18,7 +18,8 @@ export const serve = defineCommand({
   options: serveOptions,
   notes: [
     "Logs are JSON lines on stderr. SIGTERM or Ctrl-C lets what runs finish, up to 10 s, and " +
-      "ends with 0; a second one ends at once with 1.",
+      "ends with 0; a second one ends at once with 1. It also ends with 1 when its database can no " +
+      "longer be written: start it again.",
   ],
   async run({ values }) {
     const config = serveConfig(values);
@@ -28,16 +29,17 @@ export const serve = defineCommand({
     const stop = stopAsked(() => process.exit(exitCodes.failed));
     const server = await start(config);
     let holder: Disposable | undefined;
+    let hasFailed = false;
     try {
       holder = announceHolder(config.databasePath, server);
       process.stdout.write(startText(config, server));
-      await stop;
+      hasFailed = await Promise.race([stop.then(() => false), server.failed.then(() => true)]);
     } finally {
       await end(server);
       // Until now the database was held.
       holder?.[Symbol.dispose]();
     }
-    return exitCodes.done;
+    return hasFailed ? exitCodes.failed : exitCodes.done;
   },
 });
 

@@ -25,6 +25,11 @@ export interface Store extends AsyncDisposable {
   /** Whether a write is possible now; false once the store has failed for good. */
   isWritable(): boolean;
   /**
+   * Resolves with the cause when the store has failed for good: what was being written then may be
+   * stored or not, and only a new start finds out.
+   */
+  readonly failed: Promise<unknown>;
+  /**
    * Deletes what nobody can ask for any more, at most `limit` rows of each kind: mutation ids after
    * 7 days, deleted workflows and swept executions 30 days after their end. Tells whether more is
    * left.

@@ -21,6 +21,8 @@ export interface PlayOptions {
   readonly speed: number;
   /** Which faults there are; all when absent. */
   readonly faults?: readonly Fault[];
+  /** How many clients there are, and as many agents. */
+  readonly callers?: number;
   /** The server's main.ts; the checkout's own when absent. */
   readonly main?: string;
 }
@@ -36,15 +38,13 @@ export interface Played {
   readonly counts: Readonly<Record<string, number>>;
 }
 
-const clients = 4;
-const agents = 4;
 /** Beyond any time-out that a client asks for, with all attempts. */
 const endSecondsMax = 200;
 const hourMs = 3_600_000;
 
 /** Plays one history against a server of its own, and checks what its callers saw. */
 export async function play(options: PlayOptions): Promise<Played> {
-  const { seed, seconds, speed, faults = faultNames, main = ownMain } = options;
+  const { seed, seconds, speed, faults = faultNames, callers = 4, main = ownMain } = options;
   const random = new Random(seed);
   const dataDir = await mkdtemp(join(tmpdir(), "sealflow-chaos-"));
   const server = new ServerProcess({ main, dataDir, speed });
@@ -58,7 +58,7 @@ export async function play(options: PlayOptions): Promise<Played> {
   try {
     await Promise.all([server.start(), proxy.listen()]);
     proxy.isHonest = !faults.includes("wire");
-    const stage = { server, proxy, random, history, dataDir, seconds, speed, faults };
+    const stage = { server, proxy, random, history, dataDir, seconds, speed, faults, callers };
     const deeds = await playAll(stage);
     history.faults.push(...server.faults);
     const violations = findViolations(history, {
@@ -83,6 +83,7 @@ interface Stage {
   readonly seconds: number;
   readonly speed: number;
   readonly faults: readonly Fault[];
+  readonly callers: number;
 }
 
 /** Clients, agents and faults for a while; then agents alone, honest, until all has ended. */
@@ -98,10 +99,10 @@ async function playAll(stage: Stage): Promise<Deeds> {
       who: { token, agentId },
     });
 
-  const working_ = Array.from({ length: agents }, (_, n) =>
+  const working_ = Array.from({ length: stage.callers }, (_, n) =>
     playAgent(caller(`agent-${n}`, working), `agent-${n}`, () => wishing.signal.aborted),
   );
-  const wishing_ = Array.from({ length: clients }, (_, n) =>
+  const wishing_ = Array.from({ length: stage.callers }, (_, n) =>
     playClient(caller(`client-${n}`, wishing)),
   );
   const deeds = await disturb(stage);

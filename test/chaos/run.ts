@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { faultNames, play } from "./play.ts";
 
 const usage = `npm run chaos -- [--histories N] [--seed N] [--seconds N] [--speed N] [--faults LIST]
-                 [--main PATH]
+                 [--callers N] [--main PATH]
 
 Plays histories of faults against real servers and checks what their callers saw.
 
@@ -11,7 +11,8 @@ Plays histories of faults against real servers and checks what their callers saw
   --seconds N    how long the faults of a history go on, in real seconds; default 12
   --speed N      how many service seconds pass in a real one; default 5
   --faults LIST  which faults, of ${faultNames.join(",")}; default: all
-  --main PATH    the server's main.ts; default: this checkout's
+  --callers N    how many clients, and as many agents; default 4
+  --main PATH    the server's main.ts or main.js; default: this checkout's main.ts
 `;
 
 const { values } = parseArgs({
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "12" },
     speed: { type: "string", default: "5" },
     faults: { type: "string", default: faultNames.join(",") },
+    callers: { type: "string", default: "4" },
     main: { type: "string" },
     help: { type: "boolean", default: false },
   },
@@ -34,7 +36,7 @@ if (values.help) {
   const faults = faultNames.filter((name) => values.faults.split(",").includes(name));
   const failing: number[] = [];
   for (let seed = first; seed < first + Number(values.histories); seed++) {
-    const options = { seed, seconds, speed, faults };
+    const options = { seed, seconds, speed, faults, callers: Number(values.callers) };
     const played = await play(
       values.main === undefined ? options : { ...options, main: values.main },
     );

@@ -19,6 +19,8 @@ export interface How {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string | Uint8Array;
+  /** A program that runs it, and its arguments. */
+  readonly under?: readonly string[];
 }
 
 /** Runs the real program to its end. */
@@ -146,8 +148,9 @@ export async function withinASecond(isRight: () => Promise<boolean>): Promise<bo
   return false;
 }
 
-function start(args: readonly string[], { cwd, env }: How): ChildProcess {
-  return spawn(process.execPath, [main, ...args], {
+function start(args: readonly string[], { cwd, env, under = [] }: How): ChildProcess {
+  const [program = "", ...rest] = [...under, process.execPath, main, ...args];
+  return spawn(program, rest, {
     cwd,
     env: { PATH: process.env["PATH"], ...env },
     stdio: "pipe",

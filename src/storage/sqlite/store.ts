@@ -59,6 +59,7 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
     epoch: parts.epoch,
     fingerprint: (content) => sealer.fingerprint(content),
     isWritable: () => writer.isWritable(),
+    failed: writer.failed,
     prune: createPrune(context, parts.executionKeptUs),
     async [Symbol.asyncDispose]() {
       await writer.close();

@@ -17,6 +17,8 @@ export interface Writer {
   read<T>(work: () => T): Promise<T>;
   /** False once the file has failed for good; then every write is refused. */
   isWritable(): boolean;
+  /** Resolves with the cause when the file fails for good. */
+  readonly failed: Promise<unknown>;
   /** Commits what waits, then refuses. */
   close(): Promise<void>;
 }
@@ -44,6 +46,7 @@ export function createWriter(db: Database): Writer {
   let scheduled = false;
   let flushing = false;
   let closed = false;
+  const failure = Promise.withResolvers<unknown>();
   let failed = false;
   let busySince: number | undefined;
   let drained: (() => void) | undefined;
@@ -106,6 +109,7 @@ export function createWriter(db: Database): Writer {
     const origin = cause instanceof ServiceError ? cause.facts.cause : cause;
     if (!fatalCodes.test(codeOf(origin))) return;
     failed = true;
+    failure.resolve(origin);
     rejectAll(waiting.splice(0), origin);
   }
 
@@ -130,6 +134,8 @@ export function createWriter(db: Database): Writer {
     },
 
     isWritable: () => !closed && !failed,
+
+    failed: failure.promise,
 
     close() {
       closed = true;
