@@ -35,9 +35,11 @@ export async function* guard(
 ): AsyncGenerator<Message> {
   let timer: NodeJS.Timeout | undefined;
   let hasStalled = false;
+  journey.wire.onProgress(() => timer?.refresh());
   // The write that nobody reads may never come back to this loop: so it is logged here.
   const letGo = () => {
     hasStalled = true;
+    timer = undefined;
     mapError(parts, journey, slowConsumer());
     journey.wire.drop();
   };
@@ -46,6 +48,7 @@ export async function* guard(
       timer = setTimeout(letGo, spans.streamStallMs);
       yield message;
       clearTimeout(timer);
+      timer = undefined;
       if (hasStalled) return;
       if (journey.wire.signal.aborted) throw departureError(journey.wire);
     }

@@ -15,6 +15,8 @@ export interface WireCall extends Departure {
   answerHeader(name: string, value: string): void;
   /** Ends the stream on the wire at once: its reader does not read. */
   drop(): void;
+  /** Has `tell` called whenever the reader of a stream has taken more of it. */
+  onProgress(tell: () => void): void;
   /** What `readMessage` found wrong and left out of the message. */
   readonly problems?: readonly FieldViolation[];
 }

@@ -5,6 +5,7 @@ import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { type Reason, ServiceError } from "../domain/errors.ts";
 import { requestTooLarge } from "./request-size.ts";
+import { inSlices } from "./slices.ts";
 
 type Body = AsyncIterable<Uint8Array>;
 
@@ -30,6 +31,24 @@ export function withReasons(
   // What is compressed is long, and what is long has its details.
   const isWhole = status === 200 || header.has("content-encoding");
   return isWhole ? response : { ...response, body: fixJson(body, header, mend) };
+}
+
+/** An answer whose long messages go out in slices; `onProgress` is called after each. */
+export function sliced(
+  response: UniversalServerResponse,
+  onProgress: () => void,
+): UniversalServerResponse {
+  const { body } = response;
+  return body === undefined ? response : { ...response, body: slicesOf(body, onProgress) };
+}
+
+async function* slicesOf(body: Body, onProgress: () => void): AsyncGenerator<Uint8Array> {
+  for await (const bytes of body) {
+    for (const slice of inSlices(bytes)) {
+      yield slice;
+      onProgress();
+    }
+  }
 }
 
 /** gRPC: the status stands in the trailer, once the body has ended. */

@@ -24,7 +24,7 @@ import { doorError, type FaultLog } from "../calls/journey.ts";
 import type { WireCall } from "../calls/wire-call.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
-import { requestFailure, withReasons } from "./connect-wire.ts";
+import { requestFailure, sliced, withReasons } from "./connect-wire.ts";
 import { requestTooLarge } from "./request-size.ts";
 import { bodyOf, dropUnread } from "./unread.ts";
 
@@ -52,6 +52,8 @@ interface Peer {
   /** Ends the reading of the body: the call was refused while it was under way. */
   refuse(error: ConnectError): void;
   drop(): void;
+  /** To be called when the reader has taken more of a stream. */
+  progressed: () => void;
 }
 
 /** gRPC, gRPC-Web and Connect through the Connect adapter: its gate runs before it reads a body. */
@@ -80,12 +82,19 @@ export function createConnectDoor(parts: ConnectDoorParts): ConnectDoor {
     };
     const { promise: refused, reject: refuse } = Promise.withResolvers<never>();
     refused.catch(() => {});
-    values.set(peerKey, { address: addressOf(request), invite, refuse, drop });
+    const peer: Peer = { address: addressOf(request), invite, refuse, drop, progressed: () => {} };
+    values.set(peerKey, peer);
     const asked = toUniversal(request, response, values);
     if (asked === undefined) return true;
     const mend = (error: ConnectError) => mendError(parts.faults, values.get(callKey), error);
     handle({ ...asked, body: untilRefused(asked.body, refused) })
-      .then((answer) => universalResponseToNodeResponse(withReasons(answer, mend), response))
+      .then((answer) => {
+        const whole = withReasons(answer, mend);
+        return universalResponseToNodeResponse(
+          sliced(whole, () => peer.progressed()),
+          response,
+        );
+      })
       // What is left to fail here is the wire itself: the caller has gone.
       .catch(drop);
     return true;
@@ -196,6 +205,11 @@ class ConnectCall implements WireCall {
 
   drop(): void {
     this.#context.values.get(peerKey)?.drop();
+  }
+
+  onProgress(tell: () => void): void {
+    const peer = this.#context.values.get(peerKey);
+    if (peer !== undefined) peer.progressed = tell;
   }
 
   readMessage(): Promise<Message> {

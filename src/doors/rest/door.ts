@@ -6,11 +6,13 @@ import type { WireCall } from "../../calls/wire-call.ts";
 import { type FieldViolation, ServiceError } from "../../domain/errors.ts";
 import { agentRoutes } from "./agent-routes.ts";
 import { readJsonBody } from "./body.ts";
+import { endWithError, sendEvents } from "./event-stream.ts";
 import { Fields } from "./fields.ts";
 import { preferredWait } from "./prefer.ts";
 import { readQuery } from "./query.ts";
+import type { AnswerRoute, Route, ServerEvent, StreamRoute } from "./route.ts";
 import { type Match, Router } from "./router.ts";
-import { sendAnswer, sendError } from "./send.ts";
+import { type RestWire, sendAnswer, sendError } from "./send.ts";
 import { syncRoutes } from "./sync-routes.ts";
 import { workflowRoutes } from "./workflow-routes.ts";
 
@@ -30,21 +32,46 @@ export function createRestDoor(parts: RestDoorParts): RestDoor {
   const router = new Router(restRoutes);
   return async (request, response) => {
     const wire = { request, response, headers: {} };
+    /** What the chain has refused it has logged. */
     let isLogged = false;
     try {
       const [path, query] = splitUrl(request.url ?? "");
-      const match = router.match(request.method ?? "", path.slice(restPrefix.length));
-      const call = new RestCall({ ...wire, match, query, address: parts.addressOf(request) });
-      const { message, outcome } = await parts.chain.unary(call).catch((cause: unknown) => {
-        isLogged = true;
-        throw cause;
-      });
-      sendAnswer(wire, match.route.tell(message as Message, { request: call.request, outcome }));
+      const { route, params } = router.match(request.method ?? "", path.slice(restPrefix.length));
+      const address = parts.addressOf(request);
+      const call = new RestCall({ ...wire, route, params, query, address });
+      isLogged = true;
+      if (route.kind === "stream") await serveStream(parts.chain, { wire, route, call });
+      else await serveAnswer(parts.chain, { wire, route, call });
     } catch (cause) {
       const isKnown = isLogged && cause instanceof ServiceError;
-      sendError(wire, isKnown ? cause : doorError(parts, "rest", cause));
+      const error = isKnown ? cause : doorError(parts, "rest", cause);
+      if (response.headersSent) endWithError(wire, error);
+      else sendError(wire, error);
     }
   };
+}
+
+interface Served<R extends Route> {
+  readonly wire: RestWire;
+  readonly route: R;
+  readonly call: RestCall;
+}
+
+async function serveAnswer(chain: Chain, { wire, route, call }: Served<AnswerRoute>) {
+  const { message, outcome } = await chain.unary(call);
+  sendAnswer(wire, route.tell(message as Message, { request: call.request, outcome }));
+}
+
+async function serveStream(chain: Chain, { wire, route, call }: Served<StreamRoute>) {
+  const messages = await chain.stream(call);
+  await sendEvents(wire, eventsOf(route, messages), () => call.progressed());
+}
+
+async function* eventsOf(
+  { tellEach }: StreamRoute,
+  messages: AsyncIterable<unknown>,
+): AsyncGenerator<ServerEvent> {
+  for await (const message of messages) yield tellEach(message as Message);
 }
 
 function splitUrl(url: string): [path: string, query: string] {
@@ -60,12 +87,14 @@ class RestCall implements WireCall {
   readonly deadlineMs = undefined;
   readonly problems: FieldViolation[] = [];
   request: Message;
+  /** To be called when the reader of a stream has taken more of it. */
+  progressed: () => void = () => {};
   readonly #asked: Asked;
   readonly #left = new AbortController();
 
   constructor(asked: Asked) {
     this.#asked = asked;
-    this.method = asked.match.route.method;
+    this.method = asked.route.method;
     this.address = asked.address;
     this.request = { $typeName: this.method.input.typeName };
     const { response } = asked;
@@ -91,23 +120,27 @@ class RestCall implements WireCall {
     this.#asked.response.destroy();
   }
 
+  onProgress(tell: () => void): void {
+    this.progressed = tell;
+  }
+
   async readMessage(): Promise<Message> {
-    const { request, response, match, query } = this.#asked;
-    const body = match.route.verb === "GET" ? {} : await readJsonBody(request, response);
-    this.request = match.route.ask({
-      params: match.params,
+    const { request, response, route, params, query } = this.#asked;
+    const body = route.verb === "GET" ? {} : await readJsonBody(request, response);
+    this.request = route.ask({
+      params,
       query: new Fields(readQuery(query), this.problems),
       body: new Fields(body, this.problems),
       preferredWait: preferredWait(this.metadata("prefer")),
+      lastEventId: this.metadata("last-event-id") || undefined,
     });
     return this.request;
   }
 }
 
-interface Asked {
+interface Asked extends Match {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly match: Match;
   readonly query: string;
   readonly address: string;
   readonly headers: Record<string, string>;

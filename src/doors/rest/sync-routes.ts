@@ -1,7 +1,16 @@
 import { SyncService, UpdateKind } from "../../../gen/sealflow/v1/sync_pb.ts";
 import type { Fields } from "./fields.ts";
-import { ok, route } from "./route.ts";
-import { changeView, pushResultView, pushWord, recordHeadView, recordView, time } from "./views.ts";
+import { ok, route, streamRoute } from "./route.ts";
+import {
+  changeView,
+  pushResultView,
+  pushWord,
+  recordHeadView,
+  recordView,
+  time,
+  updateView,
+  updateWord,
+} from "./views.ts";
 
 const rpc = SyncService.method;
 
@@ -47,7 +56,45 @@ export const syncRoutes = [
         epoch,
       }),
   }),
+
+  streamRoute("GET /sync/subscribe", rpc.subscribe, {
+    ask: ({ query, lastEventId }) => {
+      const since = query.whole64("since");
+      return {
+        since: lastEventId === undefined ? since : resumeFrom(query, lastEventId, since),
+        kinds: readKinds(query),
+        types: query.texts("types"),
+        entityIds: query.texts("entityIds"),
+        // Does not count from 0, and must not begin to when such a stream is gone on with.
+        excludeOwn: query.flag("excludeOwn") === true && since !== 0n,
+        heartbeat: query.duration("heartbeat"),
+      };
+    },
+    // Each cursor is a place to go on from, that of READY too: nothing is missed, nothing repeated.
+    tellEach: (update) => ({
+      event: updateWord(update.kind),
+      id: String(update.cursor),
+      data: updateView(update),
+    }),
+  }),
 ];
+
+/** After the position of an event. What is no position is noted. */
+function resumeFrom(
+  { problems }: Fields,
+  lastEventId: string,
+  since: bigint | undefined,
+): bigint | undefined {
+  const position = /^\d{1,16}$/.test(lastEventId) ? Number(lastEventId) : Number.NaN;
+  if (!Number.isSafeInteger(position)) {
+    problems.push({ field: "Last-Event-ID", message: "must be the id of an event" });
+    return undefined;
+  }
+  // Nothing had changed yet. Only a stream of everything begins anew; another one goes on from the
+  // first millisecond, so that its filter stays what it was.
+  if (position === 0 && since !== 0n) return 1n;
+  return BigInt(position);
+}
 
 function recordFields(body: Fields) {
   return {

@@ -13,7 +13,14 @@ import {
   SyncConflictReasonSchema,
   type SyncRecord,
 } from "../../../gen/sealflow/v1/record_pb.ts";
-import { type LifecycleChange, UpdateKindSchema } from "../../../gen/sealflow/v1/sync_pb.ts";
+import {
+  GoingAwayReason,
+  GoingAwayReasonSchema,
+  type LifecycleChange,
+  type SyncUpdate,
+  type UpdateKind,
+  UpdateKindSchema,
+} from "../../../gen/sealflow/v1/sync_pb.ts";
 import type { Task } from "../../../gen/sealflow/v1/task_pb.ts";
 import { type Workflow, WorkflowStatus } from "../../../gen/sealflow/v1/workflow_pb.ts";
 import { parseJson } from "../../domain/json-text.ts";
@@ -198,7 +205,7 @@ export function pushResultView({ status, record, reason, current }: PushResult):
 
 export function changeView(change: LifecycleChange): View {
   return {
-    kind: UpdateKindSchema.value[change.kind]?.localName.toLowerCase(),
+    kind: updateWord(change.kind),
     id: change.id,
     workflowId: unlessEmpty(change.workflowId),
     agentId: unlessEmpty(change.agentId),
@@ -206,6 +213,28 @@ export function changeView(change: LifecycleChange): View {
     deleted: change.deleted,
     time: time(change.time),
   };
+}
+
+/** One message of a stream. */
+export function updateView(update: SyncUpdate): View {
+  return {
+    kind: updateWord(update.kind),
+    record: update.record && recordView(update.record),
+    change: update.change && changeView(update.change),
+    cursor: Number(update.cursor),
+    prevCursor: Number(update.prevCursor),
+    epoch: unlessEmpty(update.epoch),
+    reason: goingAwayWord(update.reason),
+  };
+}
+
+export function updateWord(kind: UpdateKind): string {
+  return UpdateKindSchema.value[kind]?.localName.toLowerCase() ?? "";
+}
+
+function goingAwayWord(reason: GoingAwayReason): string | undefined {
+  if (reason === GoingAwayReason.UNSPECIFIED) return undefined;
+  return GoingAwayReasonSchema.value[reason]?.localName.toLowerCase();
 }
 
 function statusWord({ status }: LifecycleChange): string | undefined {
