@@ -9,7 +9,9 @@ const settings = { seed: 20_261_121, numRuns: 500 };
 describe("readSince", () => {
   test.each([
     { since: 0, reading: { kind: "all" } },
-    { since: 1, reading: { kind: "time", after: 999 } },
+    { since: 1, reading: { kind: "time", after: 100_000_000_000_000 } },
+    { since: 1_750_000_000, reading: { kind: "time", after: 100_000_000_000_000 } },
+    { since: 100_000_000_001, reading: { kind: "time", after: 100_000_000_000_999 } },
     { since: 1_750_000_000_000, reading: { kind: "time", after: 1_749_999_999_999_999 } },
     { since: 99_999_999_999_999, reading: { kind: "time", after: 99_999_999_999_999 * 1000 - 1 } },
     { since: 100_000_000_000_000, reading: { kind: "cursor", after: 100_000_000_000_000 } },
@@ -19,8 +21,17 @@ describe("readSince", () => {
     expect(readSince(since)).toStrictEqual(reading);
   });
 
+  test("what it says to go on from says the same again", () => {
+    const again = fc.property(fc.integer({ min: 1, max: 9e12 }), (ms) => {
+      const since = readSince(ms);
+      const after = since.kind === "all" ? 0 : since.after;
+      expect(readSince(after)).toEqual({ kind: "cursor", after });
+    });
+    fc.assert(again, settings);
+  });
+
   test("the millisecond of a position includes the position", () => {
-    const inclusive = fc.property(fc.integer({ min: 1e14, max: 9e15 }), (position) => {
+    const inclusive = fc.property(fc.integer({ min: 1e14 + 1000, max: 9e15 }), (position) => {
       const since = readSince(Math.floor(position / 1000));
       expect(since.kind).toBe("time");
       const after = since.kind === "all" ? 0 : since.after;

@@ -1,4 +1,7 @@
-/** From here on a `since` is a cursor; below it, milliseconds since the epoch. */
+/**
+ * From here on a `since` is a cursor; below it, milliseconds since the epoch. As a position it is
+ * the clock's in 1973: before all that a feed can hold.
+ */
 const firstCursor = 1e14;
 
 /** A reading of `since`: everything live, or what lies after a position. */
@@ -12,7 +15,8 @@ export type Since =
 /** Reads a `since` by its magnitude. It is a whole number from 0 to 2^53 - 1. */
 export function readSince(since: number): Since {
   if (since === 0) return { kind: "all" };
-  if (since < firstCursor) return { kind: "time", after: since * 1000 - 1 };
+  // A lower position, given back as a cursor, would be read as a time much later.
+  if (since < firstCursor) return { kind: "time", after: Math.max(since * 1000 - 1, firstCursor) };
   return { kind: "cursor", after: since };
 }
 

@@ -4,7 +4,8 @@ import {
   type SyncUpdate,
   UpdateKindSchema,
 } from "../../gen/sealflow/v1/sync_pb.ts";
-import { newOwner, type RpcCaller } from "./callers.ts";
+import { type Address, newOwner, type RpcCaller, rpcCaller, wires } from "./callers.ts";
+import { type Asking, restUpdates } from "./event-streams.ts";
 import type { TestServer } from "./server.ts";
 
 /** A stream that is read message by message. */
@@ -15,12 +16,31 @@ export interface Stream extends AsyncDisposable {
   isOver(): Promise<boolean>;
 }
 
-export function openStream(
-  { sync }: Pick<RpcCaller, "sync">,
-  request: MessageInitShape<typeof SubscribeRequestSchema> = {},
-): Stream {
+/** The ways to subscribe. */
+export const ways = [...wires, "rest"] as const;
+export type Way = (typeof ways)[number];
+
+type Request = MessageInitShape<typeof SubscribeRequestSchema>;
+
+/** Subscribes one way or another; what comes is the same. */
+export function openWay(server: Address, who: Asking, request: Request, way: Way): Stream {
+  if (way !== "rest") return openStream(rpcCaller(server, who, way), request);
+  const updates = restUpdates(server, who, request);
+  return streamOf(updates, async () => {
+    await updates.return(undefined);
+  });
+}
+
+export function openStream({ sync }: Pick<RpcCaller, "sync">, request: Request = {}): Stream {
   const ending = new AbortController();
   const updates = sync.subscribe(request, { signal: ending.signal })[Symbol.asyncIterator]();
+  return streamOf(updates, async () => {
+    ending.abort();
+    await updates.next().catch(() => {});
+  });
+}
+
+function streamOf(updates: AsyncIterator<SyncUpdate>, leave: () => Promise<void>): Stream {
   const next = async () => {
     const { value, done } = await updates.next();
     if (done === true) throw new Error("the stream is over");
@@ -34,10 +54,7 @@ export function openStream(
       return words;
     },
     isOver: async () => (await updates.next()).done === true,
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await updates.next().catch(() => {});
-    },
+    [Symbol.asyncDispose]: leave,
   };
 }
 

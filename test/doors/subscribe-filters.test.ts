@@ -2,9 +2,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type SubscribeRequestSchema, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
-import { failureOf, type RestCaller, reasonOf, rpcCaller } from "./callers.ts";
+import { failureOf, type RestCaller, reasonOf } from "./callers.ts";
 import { startTestServer, type TestServer } from "./server.ts";
-import { inWords, newDevice, openStream } from "./streams.ts";
+import { inWords, newDevice, openWay } from "./streams.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -12,10 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const open = (who: RestCaller, request: Parameters<typeof openStream>[1] = {}) =>
-  openStream(rpcCaller(server, who), request);
+describe.each(["grpc", "rest"] as const)("filters over %s", (way) => {
+  const open = (who: RestCaller, request: Parameters<typeof openWay>[2] = {}) =>
+    openWay(server, who, request, way);
 
-describe("filters", () => {
   test("types and entities narrow, and the cursor moves past what they leave out", async () => {
     const { me, push } = await newDevice(server);
     await push("a");

@@ -2,9 +2,9 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { GoingAwayReason, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
-import { failureOf, newOwner, reasonOf, rpcCaller, type Wire, wires } from "./callers.ts";
+import { failureOf, newOwner, reasonOf } from "./callers.ts";
 import { startTestServer, type TestServer } from "./server.ts";
-import { inWords, newDevice, openStream } from "./streams.ts";
+import { inWords, newDevice, openWay, type Way, ways } from "./streams.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -15,19 +15,19 @@ afterAll(() => server[Symbol.asyncDispose]());
 /** A stream of one caller. */
 function open(
   who: { readonly token: string; readonly agentId: string },
-  request: Parameters<typeof openStream>[1] = {},
-  wire: Wire = "grpc",
+  request: Parameters<typeof openWay>[2] = {},
+  way: Way = "grpc",
 ) {
-  return openStream(rpcCaller(server, who, wire), request);
+  return openWay(server, who, request, way);
 }
 
-describe.each(wires)("over %s", (wire) => {
+describe.each(ways)("over %s", (way) => {
   test("what is there, then what comes, each chained to the one before", async () => {
     const { me, push } = await newDevice(server);
     await push("a");
     await push("b");
     await push("b", { version: "2", deleted: true, encryptedData: "" });
-    await using stream = open(me, { since: 0n }, wire);
+    await using stream = open(me, { since: 0n }, way);
     const seen = [await stream.next(), await stream.next(), await stream.next()];
     await push("a", { version: "2" });
     seen.push(await stream.next());
@@ -48,7 +48,7 @@ describe.each(wires)("over %s", (wire) => {
 
   test("a heartbeat when nothing else is to say", async () => {
     const { me } = await newDevice(server);
-    await using stream = open(me, { heartbeat: { seconds: 1n, nanos: 0 } }, wire);
+    await using stream = open(me, { heartbeat: { seconds: 1n, nanos: 0 } }, way);
     const beganMs = performance.now();
     expect(await stream.words(3)).toEqual(["READY", "UP_TO_DATE", "HEARTBEAT"]);
     expect(performance.now() - beganMs).toBeGreaterThan(900);
@@ -61,7 +61,7 @@ describe.each(wires)("over %s", (wire) => {
     const push = (entityId: string) =>
       me.ok("POST", "/sync/push", { type: "t", entityId, version: "1", encryptedData: "x" });
     await push("a");
-    const stream = openStream(rpcCaller(target, me, wire), { since: 0n });
+    const stream = openWay(target, me, { since: 0n }, way);
     expect(await stream.words(3)).toEqual(["READY", "STATE_UPSERTED a", "UP_TO_DATE"]);
     const [last] = await Promise.all([stream.next(), target.restart()]);
     expect(last).toMatchObject({
@@ -71,24 +71,24 @@ describe.each(wires)("over %s", (wire) => {
     expect(last.epoch).not.toBe("");
     expect(await stream.isOver()).toBe(true);
     await push("b");
-    await using next = openStream(rpcCaller(target, me, wire), { since: last.cursor });
+    await using next = openWay(target, me, { since: last.cursor }, way);
     expect(await next.words(3)).toEqual(["READY", "STATE_UPSERTED b", "UP_TO_DATE"]);
   });
 
   test("a cursor that the server has not reached is refused", async () => {
     const { me, push } = await newDevice(server);
     const { record } = await push("a");
-    await using stream = open(me, { since: BigInt(record.cursor + 1) }, wire);
+    await using stream = open(me, { since: BigInt(record.cursor + 1) }, way);
     const failure = await failureOf(stream.next());
     expect([failure.code, reasonOf(failure)]).toEqual([Code.OutOfRange, "SYNC_CURSOR_AHEAD"]);
   });
 });
 
-describe("since", () => {
+describe.each(["grpc", "rest"] as const)("since over %s", (way) => {
   test("absent is from now on", async () => {
     const { me, push } = await newDevice(server);
     await push("old");
-    await using stream = open(me);
+    await using stream = open(me, {}, way);
     expect(await stream.words(2)).toEqual(["READY", "UP_TO_DATE"]);
     await push("new");
     expect(await stream.words(1)).toEqual(["STATE_UPSERTED new"]);
@@ -99,7 +99,7 @@ describe("since", () => {
     const { record } = await push("a");
     await push("b");
     await push("c", { deleted: true, encryptedData: "" });
-    await using stream = open(me, { since: BigInt(record.cursor) });
+    await using stream = open(me, { since: BigInt(record.cursor) }, way);
     expect(await stream.words(4)).toEqual([
       ...["READY", "STATE_UPSERTED b", "STATE_DELETED c", "UP_TO_DATE"],
     ]);
@@ -110,9 +110,9 @@ describe("since", () => {
     await push("old");
     await new Promise((resolve) => setTimeout(resolve, 5));
     const { record } = await push("a");
-    await using stream = open(me, { since: BigInt(Math.floor(record.cursor / 1000)) });
+    await using stream = open(me, { since: BigInt(Math.floor(record.cursor / 1000)) }, way);
     expect(await stream.words(3)).toEqual(["READY", "STATE_UPSERTED a", "UP_TO_DATE"]);
-    await using future = open(me, { since: BigInt(Date.now() + 60_000) });
+    await using future = open(me, { since: BigInt(Date.now() + 60_000) }, way);
     expect(await future.words(2)).toEqual(["READY", "UP_TO_DATE"]);
     await push("b");
     expect(await future.words(1)).toEqual(["STATE_UPSERTED b"]);
@@ -120,15 +120,26 @@ describe("since", () => {
 
   test("what came while nobody listened is not missed", async () => {
     const { me, push } = await newDevice(server);
-    await using first = open(me, { since: 0n });
+    await using first = open(me, { since: 0n }, way);
     await first.next();
     const { cursor } = await first.next();
     await push("a");
     await push("b");
-    await using second = open(me, { since: cursor === 0n ? 0n : cursor });
+    await using second = open(me, { since: cursor === 0n ? 0n : cursor }, way);
     expect(await second.words(4)).toEqual([
       ...["READY", "STATE_UPSERTED a", "STATE_UPSERTED b", "UP_TO_DATE"],
     ]);
+  });
+
+  test("of seconds by mistake is everything, and READY is a place to go on from", async () => {
+    const { me, push } = await newDevice(server);
+    await push("a");
+    const since = BigInt(Math.floor(Date.now() / 1000));
+    await using first = open(me, { since }, way);
+    const { cursor } = await first.next();
+    expect(await first.words(1)).toEqual(["STATE_UPSERTED a"]);
+    await using second = open(me, { since: cursor }, way);
+    expect(await second.words(2)).toEqual(["READY", "STATE_UPSERTED a"]);
   });
 });
 
