@@ -134,7 +134,7 @@ describe.each(["grpc", "rest"] as const)("since over %s", (way) => {
   test("of seconds by mistake is everything, and READY is a place to go on from", async () => {
     const { me, push } = await newDevice(server);
     await push("a");
-    const since = BigInt(Math.floor(Date.now() / 1000));
+    const since = BigInt(Math.ceil(Date.now() / 1000));
     await using first = open(me, { since }, way);
     const { cursor } = await first.next();
     expect(await first.words(1)).toEqual(["STATE_UPSERTED a"]);
