@@ -30,6 +30,8 @@ export interface EventStream extends AsyncDisposable {
   words(count: number): Promise<string[]>;
   /** All that comes until its end. */
   rest(): Promise<ReadEvent[]>;
+  /** All that has come so far, as it came. */
+  text(): string;
 }
 
 export interface Asking {
@@ -49,7 +51,8 @@ export async function openEvents(
     headers: { ...agentHeaders(token, agentId), ...headers },
     signal: leaving.signal,
   });
-  const events = readEvents(response);
+  const chunks: Uint8Array[] = [];
+  const events = readEvents(response, chunks);
   const next = async () => {
     const { value } = await events.next();
     return value ?? undefined;
@@ -67,6 +70,7 @@ export async function openEvents(
       for (let event = await next(); event !== undefined; event = await next()) all.push(event);
       return all;
     },
+    text: () => Buffer.concat(chunks).toString("utf8"),
     async [Symbol.asyncDispose]() {
       leaving.abort();
       await events.next().catch(() => {});
@@ -74,9 +78,13 @@ export async function openEvents(
   };
 }
 
-async function* readEvents(response: Response): AsyncGenerator<ReadEvent, void> {
+async function* readEvents(
+  response: Response,
+  chunks: Uint8Array[],
+): AsyncGenerator<ReadEvent, void> {
   const parser = new EventParser();
   for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
     for (const event of parser.feed(chunk)) yield { ...event, json: JSON.parse(event.data) };
   }
 }

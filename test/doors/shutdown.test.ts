@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { GoingAwayReason, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
 import { newOwner, rpcCaller, wires } from "./callers.ts";
 import { faultsOf, startTestServer, type TestServer } from "./server.ts";
+import { openWay, ways } from "./streams.ts";
 
 /** How long stopping may take when nothing runs that needs longer. */
 const stopMs = 1500;
@@ -69,15 +70,13 @@ test("a poll, a pull, a heartbeat and a GetExecution that wait answer at once", 
   expect(faultsOf(server)).toEqual([]);
 });
 
-test.each(wires)("a stream over %s ends with GOING_AWAY", async (wire) => {
+test.each(ways)("a stream over %s ends with GOING_AWAY", async (way) => {
   const server = await startTestServer();
-  const stream = rpcCaller(server, await newOwner(server), wire).sync.subscribe({});
-  const updates = stream[Symbol.asyncIterator]();
-  await updates.next();
-  await updates.next();
-  const [ms, { value }] = await Promise.all([stopTime(server), updates.next()]);
-  expect(value).toMatchObject({ kind: UpdateKind.GOING_AWAY, reason: GoingAwayReason.STOPPING });
-  expect((await updates.next()).done).toBe(true);
+  const stream = openWay(server, await newOwner(server), {}, way);
+  await stream.words(2);
+  const [ms, last] = await Promise.all([stopTime(server), stream.next()]);
+  expect(last).toMatchObject({ kind: UpdateKind.GOING_AWAY, reason: GoingAwayReason.STOPPING });
+  expect(await stream.isOver()).toBe(true);
   expect(ms).toBeLessThan(stopMs);
   expect(faultsOf(server)).toEqual([]);
 });

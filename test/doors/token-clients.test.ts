@@ -6,8 +6,9 @@ import { newClient } from "../../src/calls/auth/clients.ts";
 import type { Store } from "../../src/storage/port.ts";
 import { loadServerKey } from "../../src/storage/server-key.ts";
 import { openSqliteStore } from "../../src/storage/sqlite/open.ts";
-import { type RestOptions, restCall, restCaller, rpcCaller } from "./callers.ts";
+import { type RestOptions, restCall, restCaller } from "./callers.ts";
 import { faultsOf, startTestServer, type TestServer } from "./server.ts";
+import { openWay } from "./streams.ts";
 
 // Clients of POST /auth/token, made and removed beside the running server, as the commands do.
 
@@ -106,42 +107,48 @@ test("who is no client gets nothing", async () => {
   expect([wrongVerb.status, wrongVerb.headers.get("allow")]).toEqual([405, "POST"]);
 });
 
-test("removing a client ends its tokens within a second, and its streams", async () => {
-  const client = await addClient("removed");
-  const { body } = await asJson(client);
-  const me = restCaller(server, { token: body.access_token, agentId: "laptop" });
-  await me.ok("GET", "/workflows");
-  const stream = rpcCaller(server, me).sync.subscribe({})[Symbol.asyncIterator]();
-  expect((await stream.next()).value?.kind).toBe(UpdateKind.READY);
-  expect((await stream.next()).value?.kind).toBe(UpdateKind.UP_TO_DATE);
+test.each(["grpc", "rest"] as const)(
+  "removing a client ends its tokens within a second, and its streams over %s",
+  async (way) => {
+    const name = `removed ${way}`;
+    const client = await addClient(name);
+    const { body } = await asJson(client);
+    const me = restCaller(server, { token: body.access_token, agentId: "laptop" });
+    const { record } = await me.ok("POST", "/sync/push", {
+      ...{ type: "note", entityId: "n", version: "1", encryptedData: "x" },
+    });
+    const stream = openWay(server, me, {}, way);
+    expect(await stream.words(2)).toEqual(["READY", "UP_TO_DATE"]);
 
-  const removedMs = performance.now();
-  expect(await beside.clients.removeClient("removed")).toBe(true);
-  const last = await stream.next();
-  expect(performance.now() - removedMs).toBeLessThan(noticedMs + 500);
-  expect(last.value).toMatchObject({
-    kind: UpdateKind.GOING_AWAY,
-    reason: GoingAwayReason.TOKEN_REVOKED,
-  });
-  expect((await stream.next()).done).toBe(true);
-  await me.refused("UNAUTHORIZED", "GET", "/workflows");
-  expect((await asJson(client)).status).toBe(401);
-  // A client of the same name later is another one.
-  await addClient("removed");
-  await me.refused("UNAUTHORIZED", "GET", "/workflows");
-});
+    const removedMs = performance.now();
+    expect(await beside.clients.removeClient(name)).toBe(true);
+    const last = await stream.next();
+    expect(performance.now() - removedMs).toBeLessThan(noticedMs + 500);
+    expect(last).toMatchObject({
+      kind: UpdateKind.GOING_AWAY,
+      reason: GoingAwayReason.TOKEN_REVOKED,
+      cursor: BigInt(record.cursor),
+    });
+    expect(await stream.isOver()).toBe(true);
+    await me.refused("UNAUTHORIZED", "GET", "/workflows");
+    expect((await asJson(client)).status).toBe(401);
+    // A client of the same name later is another one.
+    await addClient(name);
+    await me.refused("UNAUTHORIZED", "GET", "/workflows");
+  },
+);
 
-test("a stream ends when its token expires", async () => {
-  const token = await server.token({ sub: "short", ttlSeconds: 2 });
-  const { sync } = rpcCaller(server, { token, agentId: "laptop" });
-  const kinds: UpdateKind[] = [];
-  let reason: GoingAwayReason | undefined;
-  const beganMs = performance.now();
-  for await (const update of sync.subscribe({})) {
-    kinds.push(update.kind);
-    reason = update.reason;
-  }
-  expect(kinds).toEqual([UpdateKind.READY, UpdateKind.UP_TO_DATE, UpdateKind.GOING_AWAY]);
-  expect(reason).toBe(GoingAwayReason.TOKEN_EXPIRED);
-  expect(performance.now() - beganMs).toBeLessThan(3500);
-});
+test.each(["grpc", "rest"] as const)(
+  "a stream over %s ends when its token expires",
+  async (way) => {
+    const token = await server.token({ sub: `short ${way}`, ttlSeconds: 2 });
+    const beganMs = performance.now();
+    const stream = openWay(server, { token, agentId: "laptop" }, {}, way);
+    expect(await stream.words(2)).toEqual(["READY", "UP_TO_DATE"]);
+    const last = await stream.next();
+    expect(last.kind).toBe(UpdateKind.GOING_AWAY);
+    expect(last.reason).toBe(GoingAwayReason.TOKEN_EXPIRED);
+    expect(await stream.isOver()).toBe(true);
+    expect(performance.now() - beganMs).toBeLessThan(3500);
+  },
+);
