@@ -17,13 +17,18 @@ export function canonical(value: unknown, name = ""): Json {
   if (typeof value === "object" && value !== null) {
     const members = Object.entries(value)
       .filter(([key]) => !leftOut.has(key))
-      .map(([key, member]) => [key, canonical(member, key)] as const)
+      .map(([key, member]) => [plainName(key), canonical(member, key)] as const)
       .filter(([key, member]) => !isDefault(member) || key === "output")
       .sort(([a], [b]) => (a < b ? -1 : 1));
     return Object.fromEntries(members);
   }
   if (typeof value === "string") return canonicalText(value, name);
   return value as Json;
+}
+
+/** A status of any kind is one member in REST. */
+function plainName(name: string): string {
+  return name.replace(/^(?:workflow|execution|agent)Status$/, "status");
 }
 
 function canonicalText(text: string, name: string): Json {
@@ -33,6 +38,8 @@ function canonicalText(text: string, name: string): Json {
   if (name === "field") return camel(text);
   const word = /^(?:WORKFLOW|EXECUTION|AGENT|PUSH)_STATUS_([A-Z_]+)$/.exec(text)?.[1];
   if (word !== undefined) return restWord(word.toLowerCase());
+  const kind = /^(?:UPDATE_KIND|GOING_AWAY_REASON)_([A-Z_]+)$/.exec(text)?.[1];
+  if (kind !== undefined) return kind.toLowerCase();
   return /^SYNC_CONFLICT_REASON_([A-Z_]+)$/.exec(text)?.[1] ?? text;
 }
 
@@ -80,11 +87,20 @@ const statusNumbers: Readonly<Record<string, number>> = {
   inactive: 2,
 };
 
+/** The first is number 1. */
+const updateKinds = [
+  ...["ready", "state_upserted", "state_deleted", "up_to_date", "heartbeat", "going_away"],
+  ...["workflow", "execution", "agent"],
+];
+
 function toField(field: DescField, value: Json): unknown {
   if (jsonTextNames.has(field.localName)) {
     return JSON.stringify(value);
   }
   if (field.fieldKind === "enum") return statusNumbers[String(value)] ?? 99;
+  if (field.fieldKind === "list" && field.enum !== undefined) {
+    return (value as Json[]).map((word) => updateKinds.indexOf(String(word)) + 1 || 99);
+  }
   if (field.fieldKind === "scalar" && field.scalar === 3) return BigInt(value as number);
   if (field.message?.typeName === "google.protobuf.Duration") return toDuration(value);
   if (field.message?.typeName === "sealflow.v1.CapabilitySet") return { names: value };

@@ -24,25 +24,25 @@ const list = (headers: Headers, name: string) =>
   (headers.get(name) ?? "").toLowerCase().split(", ");
 
 describe("a browser of an origin on the list", () => {
-  test.each(["/api/v1/workflows", "/sealflow.v1.SyncService/Subscribe", "/api/v1/auth/token"])(
-    "asks before %s without a token",
-    async (path) => {
-      const { status, headers } = await preflight(server, origin, path);
-      expect(status).toBe(204);
-      expect(headers.get("access-control-allow-origin")).toBe(origin);
-      expect(headers.get("vary")).toBe("origin");
-      expect(list(headers, "access-control-allow-methods")).toEqual([
-        ...["get", "post", "patch", "delete"],
-      ]);
-      expect(list(headers, "access-control-allow-headers")).toEqual(
-        expect.arrayContaining([
-          ...["authorization", "x-agent-id", "content-type", "idempotency-key", "prefer"],
-          ...["last-event-id", "connect-protocol-version", "connect-timeout-ms", "x-grpc-web"],
-        ]),
-      );
-      expect(headers.get("access-control-allow-credentials")).toBeNull();
-    },
-  );
+  test.each([
+    ...["/api/v1/workflows", "/api/v1/sync/subscribe", "/api/v1/auth/token"],
+    "/sealflow.v1.SyncService/Subscribe",
+  ])("asks before %s without a token", async (path) => {
+    const { status, headers } = await preflight(server, origin, path);
+    expect(status).toBe(204);
+    expect(headers.get("access-control-allow-origin")).toBe(origin);
+    expect(headers.get("vary")).toBe("origin");
+    expect(list(headers, "access-control-allow-methods")).toEqual([
+      ...["get", "post", "patch", "delete"],
+    ]);
+    expect(list(headers, "access-control-allow-headers")).toEqual(
+      expect.arrayContaining([
+        ...["authorization", "x-agent-id", "content-type", "idempotency-key", "prefer"],
+        ...["last-event-id", "connect-protocol-version", "connect-timeout-ms", "x-grpc-web"],
+      ]),
+    );
+    expect(headers.get("access-control-allow-credentials")).toBeNull();
+  });
 
   test("reads answers, errors too, and the headers that matter", async () => {
     const me = await newOwner(server);
@@ -52,6 +52,7 @@ describe("a browser of an origin on the list", () => {
     ];
     for (const answer of [
       await me.call("GET", "/workflows", { headers: { origin } }),
+      await me.call("HEAD", "/sync/subscribe", { headers: { origin } }),
       await restCall(server, "GET /workflows", { headers: { origin } }),
       await restCall(server, "GET /nothing", { headers: { origin } }),
     ]) {

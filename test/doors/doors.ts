@@ -25,9 +25,10 @@ import {
 } from "../../gen/google/rpc/error_details_pb.ts";
 import { AgentService } from "../../gen/sealflow/v1/agent_pb.ts";
 import { SyncConflictSchema } from "../../gen/sealflow/v1/errors_pb.ts";
-import { SyncService } from "../../gen/sealflow/v1/sync_pb.ts";
+import { SyncService, type SyncUpdate, SyncUpdateSchema } from "../../gen/sealflow/v1/sync_pb.ts";
 import { WorkflowService } from "../../gen/sealflow/v1/workflow_pb.ts";
 import { canonical, type Json, toRequest } from "./canonical.ts";
+import { EventParser } from "./event-parser.ts";
 import { type RestCall, type RpcName, restCalls } from "./rest-calls.ts";
 import type { TestServer } from "./server.ts";
 
@@ -78,6 +79,10 @@ export function rpcDoor(name: string, transport: Transport): Door {
         headers: { authorization: `Bearer ${token}`, "x-agent-id": agentId, ...headers },
       };
       try {
+        if (rpc === "subscribe") {
+          const { subscribe } = createClient(SyncService, transport);
+          return { ok: await untilUpToDate(shown(subscribe(message as never, options))) };
+        }
         const answer = await client[rpc]?.(message, options);
         if (answer === undefined) throw new Error(`no ${rpc}`);
         return { ok: canonical(toJson(method.output, answer)) };
@@ -87,6 +92,31 @@ export function rpcDoor(name: string, transport: Transport): Door {
       }
     },
   };
+}
+
+async function* shown(updates: AsyncIterable<SyncUpdate>): AsyncGenerator<Json> {
+  for await (const update of updates) yield canonical(toJson(SyncUpdateSchema, update));
+}
+
+/** What a stream says until it has said all that is there. */
+async function untilUpToDate(updates: AsyncIterable<Json>): Promise<Json> {
+  const said: Json[] = [];
+  for await (const update of updates) {
+    said.push(update);
+    if (isMessage(update) && update["kind"] === "up_to_date") break;
+  }
+  return { updates: said };
+}
+
+function isMessage(value: Json): value is Record<string, Json> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+async function* shownEvents(response: Response): AsyncGenerator<Json> {
+  const parser = new EventParser();
+  for await (const chunk of response.body ?? []) {
+    for (const { data } of parser.feed(chunk)) yield canonical(JSON.parse(data));
+  }
 }
 
 /** REST takes one task at a time, and says LEASE_LOST as an error. */
@@ -149,6 +179,8 @@ function restDoor(server: Address): Door {
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+      if (isStream === true) return { ok: await untilUpToDate(shownEvents(response)) };
       const text = await response.text();
       const answer = text === "" ? {} : JSON.parse(text);
       if (response.ok) return { ok: canonical(answer) };

@@ -63,8 +63,10 @@ const volatile =
 /** A list of REST shows four fields of a workflow; what the others hold beside them is no matter. */
 const listed = ["id", "name", "status", "createdAt"];
 
+const changing = ["leaseToken", "leaseLeft", "cursor", "prevCursor", "nextPageToken", "message"];
+
 function withoutSecrets(key: string, value: unknown): unknown {
-  if (["leaseToken", "leaseLeft", "cursor", "nextPageToken", "message"].includes(key)) return "…";
+  if (changing.includes(key)) return "…";
   if (key !== "workflows") return value;
   return (value as object[]).map((item) =>
     Object.fromEntries(Object.entries(item).filter(([name]) => listed.includes(name))),

@@ -74,6 +74,7 @@ export const restCalls = {
   }),
   pushState: (r: Body) => ({ verb: "POST", path: "/sync/push", body: r }),
   pullState: (r: Body) => ({ verb: "GET", path: `/sync/pull${query(r)}` }),
+  subscribe: (r: Body) => ({ verb: "GET", path: `/sync/subscribe${query(r)}` }),
 } as const satisfies Record<string, (request: Body) => RestCall>;
 
 export type RpcName = keyof typeof restCalls;

@@ -2,6 +2,7 @@ import { expect } from "vitest";
 import type { Json } from "./canonical.ts";
 import type { Reply } from "./doors.ts";
 import type { RpcName } from "./rest-calls.ts";
+import { streamScenarios } from "./stream-scenarios.ts";
 
 /** What a scenario can do: call as one of its owner's agents, or as a stranger. */
 export interface Stage {
@@ -414,6 +415,8 @@ export const scenarios: Record<string, (stage: Stage) => Promise<void>> = {
     await refused("VALIDATION_ERROR", "pullState", { since: -1 });
     await refused("VALIDATION_ERROR", "pullState", { limit: 0 });
   },
+
+  ...streamScenarios,
 };
 
 function leaseOf({ id, leaseToken }: { id: string; leaseToken: string }) {
