@@ -90,10 +90,9 @@ export function createConnectDoor(parts: ConnectDoorParts): ConnectDoor {
     handle({ ...asked, body: untilRefused(asked.body, refused) })
       .then((answer) => {
         const whole = withReasons(answer, mend);
-        return universalResponseToNodeResponse(
-          sliced(whole, () => peer.progressed()),
-          response,
-        );
+        const isUnary = handle.method.methodKind === "unary";
+        const sent = isUnary ? whole : sliced(whole, () => peer.progressed());
+        return universalResponseToNodeResponse(sent, response);
       })
       // What is left to fail here is the wire itself: the caller has gone.
       .catch(drop);

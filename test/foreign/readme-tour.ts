@@ -68,4 +68,5 @@ export class TourIds {
   }
 }
 
-const ids = /(?:wf|ex)_[0-9a-z]{26}/g;
+/** A cursor is what a stream is gone on with. */
+const ids = /(?:wf|ex)_[0-9a-z]{26}|\b1[78]\d{14}\b/g;

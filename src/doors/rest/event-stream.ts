@@ -35,8 +35,10 @@ export async function sendEvents(
       await taken(response, slice);
       onProgress();
     }
-    if (response.destroyed) return;
+    if (response.destroyed) break;
   }
+  if (response.destroyed) return;
+  if (!response.headersSent) begin(wire);
   response.end();
 }
 
