@@ -49,7 +49,10 @@ export interface RestCaller {
 }
 
 /** A caller of an owner that no other test has. */
-export async function newOwner(server: TestServer, agentId = "laptop"): Promise<RestCaller> {
+export async function newOwner(
+  server: Address & Pick<TestServer, "token">,
+  agentId = "laptop",
+): Promise<RestCaller> {
   return restCaller(server, { token: await server.token({ sub: randomUUID() }), agentId });
 }
 

@@ -1,12 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { issueToken } from "../../src/calls/auth/issuer.ts";
-import { loadSigningKeys } from "../../src/calls/auth/signing-keys.ts";
-import { makeFolder } from "../suites/open-store.ts";
-import { type Address, newOwner, type RestCaller, restCaller } from "./callers.ts";
+import { newOwner, type RestCaller, restCaller } from "./callers.ts";
+import { startKillableServer } from "./killable-server.ts";
 import { startTestServer } from "./server.ts";
 
 test("a stop and a start keep everything", async () => {
@@ -50,33 +45,6 @@ test("a stop and a start keep everything", async () => {
   expect([again.status, again.body.id]).toEqual([200, id]);
 });
 
-/** A server in a process of its own. */
-interface Killable extends Address {
-  /** As a power cut would, without a word. */
-  kill(): Promise<void>;
-}
-
-async function startKillable(dataDir: string): Promise<Killable> {
-  const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
-  const ports = ["--http-port", "0", "--grpc-port", "0"];
-  const limits = ["--rate-limits", "workflows=off,sync=off,agents=off,tasks=off,executions=off"];
-  const args = [main, "serve", "--data-dir", dataDir, ...ports, ...limits];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const said = await Promise.race([
-    once(child.stdout, "data").then(String),
-    once(child, "exit").then(([code]) => Promise.reject(new Error(`it ended with ${code}`))),
-  ]);
-  return {
-    httpUrl: /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] ?? "",
-    grpcUrl: `http://${/gRPC\s+(\S+)/.exec(said)?.[1]}`,
-    async kill() {
-      if (child.signalCode !== null) return;
-      child.kill("SIGKILL");
-      await once(child, "exit");
-    },
-  };
-}
-
 /** What the server has promised by an answer. */
 interface Promised {
   readonly workflows: string[];
@@ -91,42 +59,30 @@ const rounds = 5;
 const roundMs = 500;
 
 test("kill -9 loses nothing that was acknowledged", { timeout: 120_000 }, async () => {
-  await using folder = await makeFolder();
+  await using server = await startKillableServer();
+  const me = restCaller(server, { token: await server.token({ sub: "me" }), agentId: "a" });
   const promised: Promised = { workflows: [], records: new Map(), results: [], cursor: 0 };
   let held: { id: string; leaseToken: string } | undefined;
-  let token = "";
   for (let round = 0; round <= rounds; round += 1) {
-    const server = await startKillable(folder.path);
-    try {
-      token ||= await tokenOf(folder.path);
-      const me = restCaller(server, { token, agentId: "a" });
-      await expectKept(me, promised);
-      if (held !== undefined) {
-        await me.ok("POST", `/tasks/${held.id}/complete`, {
-          ...{ leaseToken: held.leaseToken, output: held.id },
-        });
-        promised.results.push(held.id);
-      }
-      await me.ok("POST", "/agents/register", { id: "a" });
-      const { executionId } = await me.ok("POST", "/agents/a/execute", { wait: 0 });
-      const { tasks } = await me.ok("POST", "/tasks/poll", { wait: 5, lease: 600 });
-      held = tasks[0];
-      expect(held?.id).toBe(executionId);
-      await writeUntilKilled(me, promised, () => server.kill());
-    } finally {
-      await server.kill();
+    if (round > 0) await server.start();
+    await expectKept(me, promised);
+    if (held !== undefined) {
+      await me.ok("POST", `/tasks/${held.id}/complete`, {
+        ...{ leaseToken: held.leaseToken, output: held.id },
+      });
+      promised.results.push(held.id);
     }
+    await me.ok("POST", "/agents/register", { id: "a" });
+    const { executionId } = await me.ok("POST", "/agents/a/execute", { wait: 0 });
+    const { tasks } = await me.ok("POST", "/tasks/poll", { wait: 5, lease: 600 });
+    held = tasks[0];
+    expect(held?.id).toBe(executionId);
+    await writeUntilKilled(me, promised, () => server.kill());
   }
   expect(promised.workflows.length).toBeGreaterThan(rounds);
   expect(promised.records.size).toBeGreaterThan(rounds);
   expect(promised.results).toHaveLength(rounds);
 });
-
-async function tokenOf(dataDir: string): Promise<string> {
-  const { active } = await loadSigningKeys(dataDir);
-  const draft = { sub: "me", ttlSeconds: 3600, nowMs: Date.now() };
-  return (await issueToken(active, draft)).token;
-}
 
 async function writeUntilKilled(
   me: RestCaller,

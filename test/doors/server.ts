@@ -42,16 +42,7 @@ export async function startTestServer(settings: Partial<ServerConfig> = {}): Pro
     },
     dataDir: folder.path,
     log,
-    async token({ sub, ...draft }) {
-      const { active } = await loadSigningKeys(folder.path);
-      const issued = await issueToken(active, {
-        sub,
-        ttlSeconds: 3600,
-        nowMs: Date.now(),
-        ...draft,
-      });
-      return issued.token;
-    },
+    token: (draft) => tokenOf(folder.path, draft),
     async restart() {
       await running[Symbol.asyncDispose]();
       running = await start();
@@ -61,6 +52,16 @@ export async function startTestServer(settings: Partial<ServerConfig> = {}): Pro
       await folder[Symbol.asyncDispose]();
     },
   };
+}
+
+/** A token of the built-in issuer whose keys are in this directory. */
+export async function tokenOf(
+  dataDir: string,
+  draft: Partial<TokenDraft> & { readonly sub: string },
+): Promise<string> {
+  const { active } = await loadSigningKeys(dataDir);
+  const issued = await issueToken(active, { ttlSeconds: 3600, nowMs: Date.now(), ...draft });
+  return issued.token;
 }
 
 /** What it has logged as its own fault. */
