@@ -56,6 +56,27 @@ describe("what belongs to another owner does not exist", () => {
     }
   });
 
+  test("nor an agent, to look at, to call, to poll as or to remove", async () => {
+    const { stranger, task } = await stage();
+    const me = await newOwner(server);
+    await me.ok("POST", "/agents/register", { id: "private" });
+    const report = { leaseToken: task.leaseToken };
+    const calls: [string, Body, string][] = [
+      ["GET /agents/ID", undefined, "laptop"],
+      ["POST /agents/ID/execute", { wait: 0 }, "laptop"],
+      ["DELETE /agents/ID", undefined, "laptop"],
+      ["POST /tasks/poll", { wait: 0 }, "ID"],
+      [`POST /tasks/${task.id}/complete`, report, "ID"],
+    ];
+    for (const [at, body, as] of calls) {
+      const tell = (id: string) => seen(stranger.as(as.replace("ID", id)), at, body, id);
+      const told = await tell("private");
+      expect(told).toBe(await tell("nobody"));
+      expect([at, told.slice(0, 3)]).toEqual([at, "404"]);
+    }
+    expect(await me.ok("GET", "/agents/private")).toMatchObject({ status: "active" });
+  });
+
   test("he sees nothing of it in lists, polls, pulls and streams", async () => {
     const { me, stranger, workflow } = await stage();
     expect(await stranger.ok("GET", "/workflows")).toMatchObject({ workflows: [], total: 0 });
