@@ -21,12 +21,15 @@ export interface How {
   readonly stdin?: string | Uint8Array;
   /** A program that runs it, and its arguments. */
   readonly under?: readonly string[];
+  /** Of the test's own context, which concurrent tests need. */
+  readonly onTestFinished?: (cleanUp: () => Promise<void>) => void;
 }
 
 /** Runs the real program to its end. */
 export async function sealflow(args: readonly string[], how: How): Promise<Ended> {
-  const child = start(args, how);
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const child = start([main, ...args], how);
+  const { onTestFinished: whenFinished = onTestFinished } = how;
+  whenFinished(async () => void child.kill("SIGKILL"));
   child.stdin?.on("error", () => {});
   child.stdin?.end(how.stdin ?? "");
   const { stdout, stderr } = pipesOf(child);
@@ -46,7 +49,13 @@ export interface Running {
 }
 
 export function startSealflow(args: readonly string[], how: How): Running {
-  const child = start(args, how);
+  return startProgram([main, ...args], how);
+}
+
+/** A program for Node: its file, then its arguments. */
+export function startProgram(command: readonly string[], how: How): Running {
+  const child = start(command, how);
+  const { onTestFinished: whenFinished = onTestFinished } = how;
   const { stdout, stderr } = pipesOf(child);
   const written = { out: "", err: "" };
   let looks: (() => void)[] = [];
@@ -62,7 +71,7 @@ export function startSealflow(args: readonly string[], how: How): Running {
     look();
   });
   const exited = exitOf(child);
-  onTestFinished(async () => {
+  whenFinished(async () => {
     child.kill("SIGKILL");
     await exited;
   });
@@ -148,9 +157,9 @@ export async function withinASecond(isRight: () => Promise<boolean>): Promise<bo
   return false;
 }
 
-function start(args: readonly string[], { cwd, env, under = [] }: How): ChildProcess {
-  const [program = "", ...rest] = [...under, process.execPath, main, ...args];
-  return spawn(program, rest, {
+function start(command: readonly string[], { cwd, env, under = [] }: How): ChildProcess {
+  const [program = "", ...args] = [...under, process.execPath, ...command];
+  return spawn(program, args, {
     cwd,
     env: { PATH: process.env["PATH"], ...env },
     stdio: "pipe",
