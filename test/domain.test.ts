@@ -45,10 +45,11 @@ describe("readSince", () => {
 describe("nextPosition", () => {
   test.each([
     { head: 0, nowUs: 1_750_000_000_000_000, next: 1_750_000_000_000_000 },
-    { head: 100, nowUs: 101, next: 101 },
-    { head: 100, nowUs: 100, next: 101 },
-    { head: 100, nowUs: 99, next: 101 },
-    { head: 100, nowUs: -5, next: 101 },
+    { head: 1e15, nowUs: 1e15 + 1, next: 1e15 + 1 },
+    { head: 1e15, nowUs: 1e15, next: 1e15 + 1 },
+    { head: 1e15, nowUs: 1e15 - 1, next: 1e15 + 1 },
+    { head: 1e15, nowUs: -5, next: 1e15 + 1 },
+    { head: 0, nowUs: 5, next: 1e14 + 1 },
   ])("after $head at $nowUs comes $next", ({ head, nowUs, next }) => {
     expect(nextPosition(head, nowUs)).toBe(next);
   });
@@ -56,7 +57,7 @@ describe("nextPosition", () => {
   test("always ascends, and is never before the clock", () => {
     const clocks = fc.property(fc.array(fc.integer({ min: -10, max: 10 })), (steps) => {
       let head = 0;
-      let nowUs = 1000;
+      let nowUs = 1e15;
       for (const step of steps) {
         nowUs += step;
         const next = nextPosition(head, nowUs);

@@ -20,7 +20,10 @@ export function readSince(since: number): Since {
   return { kind: "cursor", after: since };
 }
 
-/** The next position of an owner's feed: the clock's microsecond, or one more than the last. */
+/**
+ * The next position of an owner's feed: the clock's microsecond, or one more than the last. A clock
+ * that was never set makes no position that would be read as a time.
+ */
 export function nextPosition(head: number, nowUs: number): number {
-  return Math.max(head + 1, nowUs);
+  return Math.max(head + 1, nowUs, firstCursor + 1);
 }

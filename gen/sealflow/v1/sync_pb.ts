@@ -60,7 +60,8 @@ export type PullStateRequest = Message<"sealflow.v1.PullStateRequest"> & {
   entityIds: string[];
 
   /**
-   * Leaves out what the calling agent pushed itself. Counts with a `since` only.
+   * Leaves out what the calling agent pushed itself. Counts with a `since` only; while the pages of
+   * a full pull follow each other, leave it away, or they leave out own records from the second on.
    *
    * @generated from field: bool exclude_own = 5;
    */
@@ -126,7 +127,8 @@ export type PullStateRequestJson = {
   entityIds?: string[];
 
   /**
-   * Leaves out what the calling agent pushed itself. Counts with a `since` only.
+   * Leaves out what the calling agent pushed itself. Counts with a `since` only; while the pages of
+   * a full pull follow each other, leave it away, or they leave out own records from the second on.
    *
    * @generated from field: bool exclude_own = 5;
    */
@@ -304,7 +306,8 @@ export type SubscribeRequest = Message<"sealflow.v1.SubscribeRequest"> & {
   entityIds: string[];
 
   /**
-   * Leaves out what the calling agent pushed itself. Counts with a `since` above 0, or absent.
+   * Leaves out what the calling agent pushed itself. Counts with a `since` above 0, or absent; who
+   * takes up a snapshot that was cut before UP_TO_DATE leaves it away until then.
    *
    * @generated from field: bool exclude_own = 5;
    */
@@ -353,7 +356,8 @@ export type SubscribeRequestJson = {
   entityIds?: string[];
 
   /**
-   * Leaves out what the calling agent pushed itself. Counts with a `since` above 0, or absent.
+   * Leaves out what the calling agent pushed itself. Counts with a `since` above 0, or absent; who
+   * takes up a snapshot that was cut before UP_TO_DATE leaves it away until then.
    *
    * @generated from field: bool exclude_own = 5;
    */
