@@ -1,0 +1,114 @@
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { newDir, type Served, sealflow, serve } from "../cli/program.ts";
+
+/** The agent of docs/agents.md, as it stands there. */
+function script(): string {
+  const page = readFileSync(new URL("../../docs/agents.md", import.meta.url), "utf8");
+  const [, text] = /```sh\n(#!\/bin\/sh\n.*?)```/s.exec(page) ?? [];
+  if (text === undefined) throw new Error("docs/agents.md has no script");
+  return text;
+}
+
+interface Stage {
+  readonly server: Served;
+  readonly token: string;
+  readonly stderr: () => string;
+  /** Executes and waits for the end; the execution. */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the server says
+  execute(body?: object): Promise<any>;
+}
+
+/** A server, and the agent beside it, which runs `command`. */
+async function stage(command: string, env: Record<string, string> = {}): Promise<Stage> {
+  const cwd = newDir();
+  const server = await serve({ cwd }, ["--rate-limits", "executions=off,workflows=off"]);
+  const { stdout } = await sealflow(["token", "--sub", "me"], { cwd });
+  const token = stdout.trim();
+  const path = join(cwd, "agent.sh");
+  writeFileSync(path, script());
+  const agent = spawn("/bin/sh", [path], {
+    cwd,
+    env: {
+      ...{ PATH: process.env["PATH"], TMPDIR: cwd, TOKEN: token, COMMAND: command },
+      ...{ API: `${server.url}/api/v1`, ...env },
+    },
+    stdio: ["ignore", "inherit", "pipe"],
+  });
+  let stderr = "";
+  agent.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  onTestFinished(() => {
+    agent.kill("SIGKILL");
+  });
+  const { body } = await server.call(token, "/workflows", { name: "w" });
+  return {
+    server,
+    token,
+    stderr: () => stderr,
+    async execute(request = {}) {
+      const path = `/workflows/${body.id}/execute`;
+      return (await server.call(token, path, { wait: 50, ...request })).body;
+    },
+  };
+}
+
+test("it answers what its command prints, one task after another", async () => {
+  const { execute, stderr } = await stage(`sed 's/.*"input":\\({[^}]*}\\).*/\\1/'`);
+  for (const word of ["to", "be"]) {
+    const done = await execute({ input: { word, leaseToken: "not this one" } });
+    expect(done).toMatchObject({
+      status: "completed",
+      output: { word, leaseToken: "not this one" },
+      agentId: "shell",
+    });
+  }
+  expect(stderr()).toBe("");
+});
+
+test("a command that fails is tried again", async () => {
+  const { execute } = await stage(`grep -q '"attempt":2' || exit 7; echo '"second"'`);
+  expect(await execute()).toMatchObject({ status: "completed", output: "second", attempt: 2 });
+  const failed = await execute({ maxAttempts: 1 });
+  expect(failed).toMatchObject({ status: "failed", error: { code: "EXIT_7" }, attempt: 1 });
+});
+
+test("a command outlives its lease, for the agent heartbeats", async () => {
+  const { execute } = await stage("sleep 9; echo '\"late\"'", { LEASE: "5" });
+  expect(await execute()).toMatchObject({ status: "completed", output: "late", attempt: 1 });
+});
+
+test("a cancel kills its command, and what that started", async () => {
+  const marker = `98765.${process.pid}`;
+  const { server, token, execute } = await stage(`sleep ${marker}; echo 1`);
+  const { executionId } = await execute({ wait: 0 });
+  const read = async () => (await server.call(token, `/executions/${executionId}`)).body.status;
+  const sleeps = () => isRunning(`sleep ${marker}`);
+  await expect.poll(read, { timeout: 10_000 }).toBe("running");
+  await expect.poll(sleeps, { timeout: 10_000 }).toBe(true);
+  await server.call(token, `/executions/${executionId}/cancel`, {});
+  await expect.poll(read, { timeout: 9_000 }).toBe("cancelled");
+  await expect.poll(sleeps, { timeout: 5_000 }).toBe(false);
+  // And it goes on.
+  const next = await execute({ wait: 0 });
+  const state = () => server.call(token, `/executions/${next.executionId}`);
+  await expect.poll(async () => (await state()).body.status, { timeout: 10_000 }).toBe("running");
+  await server.call(token, `/executions/${next.executionId}/cancel`, {});
+  await expect.poll(sleeps, { timeout: 10_000 }).toBe(false);
+});
+
+/** Whether a process was started as this. */
+function isRunning(command: string): boolean {
+  return readdirSync("/proc").some((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      return line.split("\0").join(" ").trim() === command;
+    } catch {
+      return false;
+    }
+  });
+}
