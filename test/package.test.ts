@@ -56,7 +56,7 @@ test("holds what is needed to run it, and nothing of a checkout", async () => {
     expect(manifest).not.toHaveProperty(field);
   }
   expect((await readdir(installed)).sort()).toEqual(
-    ["LICENSE", "README.md", "bin", "gen", "package.json", "proto", "src"].sort(),
+    ["LICENSE", "README.md", "bin", "docs", "gen", "package.json", "proto", "src"].sort(),
   );
   const files = await readdir(installed, { recursive: true });
   expect(files.filter((name) => /(?<!\.d)\.ts$/.test(name))).toEqual([]);

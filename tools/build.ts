@@ -25,7 +25,7 @@ async function build(target: string): Promise<void> {
   await compile(target);
   await nameCompiledFiles(target);
   const bundled = await bundleCommand(join(target, "bin"));
-  for (const path of ["proto", "README.md", "LICENSE"]) {
+  for (const path of ["proto", "docs", "README.md", "LICENSE"]) {
     await cp(join(root, path), join(target, path), { recursive: true });
   }
   const needed = [...(await importedPackages(target)), ...notBundled];
@@ -120,7 +120,7 @@ async function publishedManifest(needed: readonly string[]): Promise<string> {
       "./proto/*": "./proto/*",
       "./package.json": "./package.json",
     },
-    files: ["bin", "src", "gen", "proto"],
+    files: ["bin", "src", "gen", "proto", "docs"],
     dependencies: Object.fromEntries(
       Object.entries(dependencies).filter(([dependency]) => needed.includes(dependency)),
     ),
