@@ -1,5 +1,4 @@
-import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { newKey } from "../src/client/crypto.ts";
@@ -12,6 +11,8 @@ import {
   serve,
   startSealflow,
 } from "./cli/program.ts";
+import { restCaller } from "./doors/callers.ts";
+import { startKillableServer } from "./doors/killable-server.ts";
 
 // Every test starts processes; on a busy machine each takes seconds to load.
 vi.setConfig({ testTimeout: 120_000 });
@@ -102,6 +103,52 @@ test("a second Ctrl-C kills at once, and what was started with it", async () => 
   await expect.poll(() => isRunning(child)).toBe(false);
 });
 
+test("a server that dies while a command runs gets its result when it is back", async () => {
+  await using server = await startKillableServer();
+  const cwd = newDir();
+  const me = restCaller(server, { token: await server.token({ sub: "me" }), agentId: "laptop" });
+  writeFileSync(join(cwd, "program.cjs"), program);
+  const agent = startSealflow(
+    [
+      ...["agent", "--id", "a", "--sub", "me", "--server", server.httpUrl],
+      ...["--data-dir", server.dataDir, "--", process.execPath, "program.cjs"],
+    ],
+    { cwd },
+  );
+  await agent.until(/registered/);
+  const input = { say: "outlived it", sleepMs: 3000 };
+  const { executionId } = await me.ok("POST", "/agents/a/execute", { input, wait: 0 });
+  await agent.until(/^why$/m);
+  await server.kill();
+  await agent.until(/failed: .*Trying again/);
+  await server.start();
+  const ended = await me.ok("GET", `/executions/${executionId}?wait=30`);
+  expect(ended).toMatchObject({ status: "completed", output: "outlived it", attempt: 1 });
+  agent.send("SIGTERM");
+  expect(await agent.exited).toBe(0);
+});
+
+test("it never does more at a time than it may", async () => {
+  const { server, cwd, mine } = await startHouse();
+  const agent = startAgent({ server, cwd }, ["--id", "a", "--concurrency", "2"]);
+  await agent.until(/registered/);
+  const input = { say: "x", sleepMs: 400 };
+  const runs = Array.from({ length: 5 }, () => runOn(server, mine, input));
+  const held = async () => {
+    const { body } = await server.call(mine, "/sync/pull?kinds=execution");
+    const changes: readonly { readonly status: string }[] = body.changes ?? [];
+    return changes.filter(({ status }) => status === "running").length;
+  };
+  let most = 0;
+  const watch = setInterval(async () => {
+    most = Math.max(most, await held());
+  }, 100);
+  const ended = await Promise.all(runs);
+  clearInterval(watch);
+  expect(ended.map(({ body }) => body.status)).toEqual(Array(5).fill("completed"));
+  expect(most).toBe(2);
+});
+
 test("a client's credentials are enough, and what is sealed comes open", async () => {
   const { server, cwd, mine } = await startHouse();
   const { stdout } = await here(["client", "add", "bot", "--sub", "me", "--json"], { cwd });
@@ -190,6 +237,13 @@ async function startTask(
 
 /** One that has ended may stay as a zombie where nobody collects it. */
 function isRunning(pid: string): boolean {
-  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", pid], { encoding: "utf8" });
-  return stdout.trim() !== "" && !stdout.startsWith("Z");
+  try {
+    process.kill(Number(pid), 0);
+    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch (error) {
+    // Elsewhere than on Linux there is no such file, and whoever can be signalled runs.
+    return error instanceof Error && "code" in error && error.code === "ENOENT" && !isLinux;
+  }
 }
+
+const isLinux = process.platform === "linux";
