@@ -9,11 +9,20 @@ import { counter, feedHead } from "./schema.ts";
 export interface Ledger {
   /** Takes the owner's next position of the feed. */
   nextSeq(owner: string): number;
+  /** Takes several positions in one write. */
+  positions(owner: string): Positions;
   /** The position of the owner's last change; 0 for none. */
   head(owner: string): number;
   /** Adds to a counter; `by` may be negative. */
   count(key: CounterKey, by: number): void;
   counted(key: CounterKey): number;
+}
+
+/** Positions of one owner's feed, in the order they are taken. */
+export interface Positions {
+  take(): number;
+  /** Stores the last one: in the same write, and before anybody else takes any. */
+  save(): void;
 }
 
 export interface CounterKey {
@@ -57,13 +66,29 @@ export function createLedger(db: BetterSQLite3Database, clock: Clock): Ledger {
     .prepare();
 
   const head = (owner: string) => readHead.get({ owner })?.seq ?? 0;
+  function positions(owner: string): Positions {
+    const first = head(owner);
+    let seq = first;
+    return {
+      take() {
+        seq = nextPosition(seq, clock.wallUs());
+        return seq;
+      },
+      save() {
+        if (seq !== first) writeHead.run({ owner, seq });
+      },
+    };
+  }
+
   return {
     head,
     nextSeq(owner) {
-      const seq = nextPosition(head(owner), clock.wallUs());
-      writeHead.run({ owner, seq });
+      const one = positions(owner);
+      const seq = one.take();
+      one.save();
       return seq;
     },
+    positions,
     count({ owner, kind, status }, by) {
       addCount.run({ owner, kind, status, by });
     },

@@ -9,7 +9,7 @@ import type {
 import { compareVersions } from "../../../domain/version.ts";
 import type { Change, RecordStore } from "../../port.ts";
 import type { SqliteContext } from "../context.ts";
-import { Touches } from "../ledger.ts";
+import { type Positions, Touches } from "../ledger.ts";
 import { type Refusal, refuseAtomicPush, refuseSinglePush } from "./push-refusals.ts";
 import {
   createRecordRows,
@@ -35,6 +35,7 @@ export function createPusher(
   return (owner, pushed) => {
     const attempt = new Attempt(context, rows, { owner, agentId: pushed.agentId });
     const result = pushed.mode === "each" ? pushEach(attempt, pushed) : pushAll(attempt, pushed);
+    attempt.positions.save();
     return { result, touched: attempt.touched };
   };
 }
@@ -80,7 +81,7 @@ function pushAll(attempt: Attempt, { drafts, mode }: Pushed): readonly PushOutco
 /** One push under way: tries each draft by the rules, in their order. */
 class Attempt {
   readonly touched = new Touches();
-  readonly #context: SqliteContext;
+  readonly positions: Positions;
   readonly #rows: RecordRows;
   readonly #owner: string;
   readonly #agentId: string;
@@ -91,7 +92,7 @@ class Attempt {
     rows: RecordRows,
     { owner, agentId }: { readonly owner: string; readonly agentId: string },
   ) {
-    this.#context = context;
+    this.positions = context.ledger.positions(owner);
     this.#rows = rows;
     this.#owner = owner;
     this.#agentId = agentId;
@@ -139,7 +140,7 @@ class Attempt {
       agentId: this.#agentId,
       createdUs: state?.createdUs ?? this.#nowUs,
       updatedUs: this.#nowUs,
-      seq: this.#context.ledger.nextSeq(this.#owner),
+      seq: this.positions.take(),
     };
     this.touched.feed(this.#owner);
     const { type, entityId, encryptedData } = draft;
