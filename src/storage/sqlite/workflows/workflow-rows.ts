@@ -23,8 +23,22 @@ export function createWorkflowRows(db: BetterSQLite3Database) {
   };
 }
 
+/** What a workflow shows of its row: a page reads no more, for a row costs by its columns. */
+const shown = {
+  id: workflow.id,
+  name: workflow.name,
+  description: workflow.description,
+  status: workflow.status,
+  agentId: workflow.agentId,
+  allowPublic: workflow.allowPublic,
+  requiredCapabilities: workflow.requiredCapabilities,
+  createdUs: workflow.createdUs,
+  updatedUs: workflow.updatedUs,
+};
+type ShownRow = Pick<WorkflowRow, keyof typeof shown>;
+
 /** `encryptedData` is empty where payloads are left out. */
-export function toWorkflow(row: WorkflowRow, encryptedData: string): Workflow {
+export function toWorkflow(row: ShownRow, encryptedData: string): Workflow {
   return {
     id: row.id,
     name: row.name,
@@ -102,9 +116,9 @@ function pageStatements(db: BetterSQLite3Database) {
   const isOwn = sql`${workflow.owner} = ${bound("owner")} AND ${isLive} AND ${isOlder}`;
   const newestFirst = firstBy(sql`${workflow.createdUs} DESC, ${workflow.id} DESC`);
   return {
-    page: db.select().from(workflow).where(isOwn).orderBy(newestFirst).prepare(),
+    page: db.select(shown).from(workflow).where(isOwn).orderBy(newestFirst).prepare(),
     pageOfStatus: db
-      .select()
+      .select(shown)
       .from(workflow)
       .where(sql`${isOwn} AND ${workflow.status} = ${bound("status")}`)
       .orderBy(newestFirst)
