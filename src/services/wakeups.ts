@@ -7,7 +7,7 @@ import type { PollLine } from "./poll-line.ts";
  */
 export class Wakeups {
   /** By owner: its feed moved on. */
-  readonly feeds = new Bells();
+  readonly feeds = new FeedBells();
   /** By execution id: it ended, is to be cancelled, or its attempt is over. */
   readonly executions = new Bells();
   readonly polls: PollLine;
@@ -28,7 +28,7 @@ export class Bells {
   readonly #listeners = new Map<string, Set<() => void>>();
 
   ring(name: string): void {
-    for (const listener of this.#listeners.get(name) ?? []) listener();
+    this.wake(this.#listeners.get(name) ?? []);
   }
 
   /** Calls back at every ring from now on, until disposed of. */
@@ -42,4 +42,44 @@ export class Bells {
       },
     };
   }
+
+  protected wake(listeners: Iterable<() => void>): void {
+    for (const listener of listeners) listener();
+  }
+}
+
+/**
+ * Bells that many may follow. Whoever is woken reads and sends at once, which takes longer than the
+ * write that rang: so one is woken now and the others one in each turn of the event loop, between
+ * which other calls are served. One that is still to be woken when it rings again is woken once,
+ * and finds all that came.
+ */
+export class FeedBells extends Bells {
+  readonly #late = new Set<() => void>();
+  #isTurning = false;
+
+  protected override wake(listeners: Iterable<() => void>): void {
+    for (const listener of listeners) this.#late.add(listener);
+    if (!this.#isTurning) this.#turn();
+  }
+
+  override listen(name: string, listener: () => void): Disposable {
+    const listening = super.listen(name, listener);
+    return {
+      [Symbol.dispose]: () => {
+        listening[Symbol.dispose]();
+        this.#late.delete(listener);
+      },
+    };
+  }
+
+  readonly #turn = (): void => {
+    const [listener] = this.#late;
+    if (listener !== undefined) {
+      this.#late.delete(listener);
+      listener();
+    }
+    this.#isTurning = this.#late.size > 0;
+    if (this.#isTurning) setImmediate(this.#turn);
+  };
 }
