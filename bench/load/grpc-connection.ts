@@ -1,0 +1,195 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { frameHead, frameTypes, readFrames } from "./frames.ts";
+import { type HeaderField, passing, postOverHttp, recalled, remembered } from "./hpack.ts";
+
+/** What one call is told. A call that fails has no message: gRPC sends its status alone. */
+export interface Listener {
+  /** A message of the answer, encoded. */
+  message(bytes: Buffer): void;
+  /** The answer has ended; false when the peer broke it off. */
+  end(isWhole: boolean): void;
+}
+
+const magic = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+const windowStart = 65_535;
+const windowBytes = 2 ** 30;
+/** How much of the connection's window is used before more is granted. */
+const windowStep = 2 ** 28;
+const frameBytesMax = 16_384;
+const envelopeBytes = 5;
+const nothing = Buffer.alloc(0);
+const flags = { ack: 0x1, endStream: 0x1, endHeaders: 0x4 } as const;
+const settings = { initialWindowSize: 4 } as const;
+
+/**
+ * A gRPC client that costs so little that the server is the one that is measured: it writes frames
+ * over a socket (RFC 9113) and looks at messages alone, never at headers or trailers. It speaks to
+ * servers that neither pad frames nor compress messages, on h2c.
+ */
+export class GrpcConnection {
+  readonly #socket: Socket;
+  readonly #recalled: Buffer;
+  readonly #remembered: Buffer;
+  readonly #streams = new Map<number, { readonly listener: Listener; rest: Buffer }>();
+  /** Waiting for the peer's window, oldest first. */
+  readonly #waiting: { readonly bytes: number; send(): void }[] = [];
+  #nextId = 1;
+  #sendWindow = windowStart;
+  #received = 0;
+  #isCorked = false;
+  #rest: Buffer = nothing;
+
+  /** `fields` go with every call; the peer remembers them. */
+  static async open(port: number, fields: readonly HeaderField[]): Promise<GrpcConnection> {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    await once(socket, "connect");
+    return new GrpcConnection(socket, [
+      [":authority", `127.0.0.1:${port}`],
+      ["content-type", "application/grpc+proto"],
+      ["te", "trailers"],
+      ...fields,
+    ]);
+  }
+
+  private constructor(socket: Socket, fields: readonly HeaderField[]) {
+    this.#socket = socket;
+    this.#remembered = Buffer.concat([postOverHttp, remembered(fields)]);
+    this.#recalled = Buffer.concat([postOverHttp, recalled(fields)]);
+    const windows = Buffer.alloc(6);
+    windows.writeUInt16BE(settings.initialWindowSize, 0);
+    windows.writeUInt32BE(windowBytes, 2);
+    socket.write(magic);
+    this.#send(frameTypes.settings, { flags: 0, id: 0 }, windows);
+    this.#grant(windowBytes);
+    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => this.#fail());
+  }
+
+  /** Calls `path`, e.g. `/sealflow.v1.SyncService/PushState`, with one encoded message. */
+  call(path: HeaderField[1], message: Buffer, listener: Listener): void {
+    this.callWith(passing([[":path", path]]), message, listener);
+  }
+
+  /** As `call`, with the block of header fields made beforehand by `passing`: the path, and more. */
+  callWith(block: Buffer, message: Buffer, listener: Listener): void {
+    const bytes = message.length + envelopeBytes;
+    if (bytes > windowStart) throw new RangeError("a message must fit the first window");
+    const send = () => this.#open(block, message, listener);
+    if (this.#waiting.length > 0 || bytes > this.#sendWindow) this.#waiting.push({ bytes, send });
+    else this.#take(bytes, send);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #take(bytes: number, send: () => void): void {
+    this.#sendWindow -= bytes;
+    send();
+  }
+
+  #open(block: Buffer, message: Buffer, listener: Listener): void {
+    const id = this.#nextId;
+    this.#nextId += 2;
+    this.#streams.set(id, { listener, rest: nothing });
+    const shared = id === 1 ? this.#remembered : this.#recalled;
+    const fields = Buffer.concat([shared, block]);
+    this.#send(frameTypes.headers, { flags: flags.endHeaders, id }, fields);
+    const body = Buffer.allocUnsafe(envelopeBytes + message.length);
+    body[0] = 0;
+    body.writeUInt32BE(message.length, 1);
+    message.copy(body, envelopeBytes);
+    for (let at = 0; at < body.length; at += frameBytesMax) {
+      const part = body.subarray(at, at + frameBytesMax);
+      const isLast = at + frameBytesMax >= body.length;
+      this.#send(frameTypes.data, { flags: isLast ? flags.endStream : 0, id }, part);
+    }
+  }
+
+  /** All that one turn of the event loop sends goes out together. */
+  #send(type: number, head: { readonly flags: number; readonly id: number }, body: Buffer): void {
+    if (!this.#isCorked) {
+      this.#isCorked = true;
+      this.#socket.cork();
+      setImmediate(() => {
+        this.#isCorked = false;
+        this.#socket.uncork();
+      });
+    }
+    this.#socket.write(Buffer.concat([frameHead(body.length, type, head), body]));
+  }
+
+  #grant(bytes: number): void {
+    const body = Buffer.alloc(4);
+    body.writeUInt32BE(bytes);
+    this.#send(frameTypes.windowUpdate, { flags: 0, id: 0 }, body);
+  }
+
+  #read(chunk: Buffer): void {
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const rest = readFrames(bytes, (type, head, body) => this.#takeFrame(type, head, body));
+    this.#rest = rest.length === 0 ? nothing : rest;
+  }
+
+  #takeFrame(
+    type: number,
+    head: { readonly flags: number; readonly id: number },
+    body: Buffer,
+  ): void {
+    const { id } = head;
+    if (type === frameTypes.data) this.#takeData(id, body);
+    if (type === frameTypes.data || type === frameTypes.headers) {
+      if ((head.flags & flags.endStream) !== 0) this.#end(id, true);
+    } else if (type === frameTypes.rstStream) {
+      this.#end(id, false);
+    } else if (type === frameTypes.windowUpdate) {
+      if (id === 0) this.#widen(body.readUInt32BE());
+    } else if (type === frameTypes.settings || type === frameTypes.ping) {
+      const isAsked = (head.flags & flags.ack) === 0;
+      const answer = type === frameTypes.ping ? Buffer.from(body) : nothing;
+      if (isAsked) this.#send(type, { flags: flags.ack, id: 0 }, answer);
+    } else if (type === frameTypes.goAway) {
+      this.#socket.end();
+    }
+  }
+
+  #takeData(id: number, body: Buffer): void {
+    this.#received += body.length;
+    if (this.#received >= windowStep) {
+      this.#grant(this.#received);
+      this.#received = 0;
+    }
+    const stream = this.#streams.get(id);
+    if (stream === undefined) return;
+    let rest = stream.rest.length === 0 ? body : Buffer.concat([stream.rest, body]);
+    while (rest.length >= envelopeBytes) {
+      const end = envelopeBytes + rest.readUInt32BE(1);
+      if (rest.length < end) break;
+      stream.listener.message(rest.subarray(envelopeBytes, end));
+      rest = rest.subarray(end);
+    }
+    // An empty part of a chunk would keep the whole chunk.
+    stream.rest = rest.length === 0 ? nothing : rest;
+  }
+
+  #end(id: number, isWhole: boolean): void {
+    const stream = this.#streams.get(id);
+    this.#streams.delete(id);
+    stream?.listener.end(isWhole);
+  }
+
+  #widen(bytes: number): void {
+    this.#sendWindow += bytes;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (next.bytes > this.#sendWindow) return;
+      this.#waiting.shift();
+      this.#take(next.bytes, next.send);
+    }
+  }
+
+  #fail(): void {
+    for (const id of [...this.#streams.keys()]) this.#end(id, false);
+  }
+}
