@@ -1,4 +1,5 @@
 import type { Scenario } from "./scenario.ts";
+import { pushBatch50, pushSingleGrpc } from "./scenarios/pushes.ts";
 import { createWorkflowGrpc, getWorkflowGrpc } from "./scenarios/workflows-grpc.ts";
 import { getWorkflowRest, listWorkflowsRest } from "./scenarios/workflows-rest.ts";
 
@@ -6,6 +7,8 @@ import { getWorkflowRest, listWorkflowsRest } from "./scenarios/workflows-rest.t
 export const scenarios: readonly Scenario[] = [
   getWorkflowGrpc,
   createWorkflowGrpc,
+  pushSingleGrpc,
+  pushBatch50,
   getWorkflowRest,
   listWorkflowsRest,
 ];

@@ -29,11 +29,14 @@ const settings = { initialWindowSize: 4 } as const;
  */
 export class GrpcConnection {
   readonly #socket: Socket;
+  /** What each block of header fields begins with. */
+  readonly #start: Buffer;
   readonly #recalled: Buffer;
   readonly #remembered: Buffer;
   readonly #streams = new Map<number, { readonly listener: Listener; rest: Buffer }>();
-  /** Waiting for the peer's window, oldest first. */
-  readonly #waiting: { readonly bytes: number; send(): void }[] = [];
+  /** Frames of data that wait for the peer's window, in their order. */
+  readonly #waiting: { readonly id: number; readonly part: Buffer; readonly isLast: boolean }[] =
+    [];
   #nextId = 1;
   #sendWindow = windowStart;
   #received = 0;
@@ -44,18 +47,18 @@ export class GrpcConnection {
   static async open(port: number, fields: readonly HeaderField[]): Promise<GrpcConnection> {
     const socket = connect({ port, host: "127.0.0.1", noDelay: true });
     await once(socket, "connect");
-    return new GrpcConnection(socket, [
-      [":authority", `127.0.0.1:${port}`],
+    return new GrpcConnection(socket, `127.0.0.1:${port}`, [
       ["content-type", "application/grpc+proto"],
       ["te", "trailers"],
       ...fields,
     ]);
   }
 
-  private constructor(socket: Socket, fields: readonly HeaderField[]) {
+  private constructor(socket: Socket, authority: string, fields: readonly HeaderField[]) {
     this.#socket = socket;
-    this.#remembered = Buffer.concat([postOverHttp, remembered(fields)]);
-    this.#recalled = Buffer.concat([postOverHttp, recalled(fields)]);
+    this.#start = Buffer.concat([postOverHttp, passing([[":authority", authority]])]);
+    this.#remembered = remembered(fields);
+    this.#recalled = recalled(fields);
     const windows = Buffer.alloc(6);
     windows.writeUInt16BE(settings.initialWindowSize, 0);
     windows.writeUInt32BE(windowBytes, 2);
@@ -76,34 +79,38 @@ export class GrpcConnection {
   callWith(block: Buffer, message: Buffer, listener: Listener): void {
     const bytes = message.length + envelopeBytes;
     if (bytes > windowStart) throw new RangeError("a message must fit the first window");
-    const send = () => this.#open(block, message, listener);
-    if (this.#waiting.length > 0 || bytes > this.#sendWindow) this.#waiting.push({ bytes, send });
-    else this.#take(bytes, send);
+    const id = this.#nextId;
+    this.#nextId += 2;
+    this.#streams.set(id, { listener, rest: nothing });
+    const shared = id === 1 ? this.#remembered : this.#recalled;
+    // Those whose names begin with a colon come before all others.
+    const fields = Buffer.concat([this.#start, block, shared]);
+    this.#send(frameTypes.headers, { flags: flags.endHeaders, id }, fields);
+    const body = Buffer.allocUnsafe(bytes);
+    body[0] = 0;
+    body.writeUInt32BE(message.length, 1);
+    message.copy(body, envelopeBytes);
+    for (let at = 0; at < bytes; at += frameBytesMax) {
+      this.#waiting.push({
+        id,
+        part: body.subarray(at, at + frameBytesMax),
+        isLast: at + frameBytesMax >= bytes,
+      });
+    }
+    this.#sendWaiting();
   }
 
   close(): void {
     this.#socket.destroy();
   }
 
-  #take(bytes: number, send: () => void): void {
-    this.#sendWindow -= bytes;
-    send();
-  }
-
-  #open(block: Buffer, message: Buffer, listener: Listener): void {
-    const id = this.#nextId;
-    this.#nextId += 2;
-    this.#streams.set(id, { listener, rest: nothing });
-    const shared = id === 1 ? this.#remembered : this.#recalled;
-    const fields = Buffer.concat([shared, block]);
-    this.#send(frameTypes.headers, { flags: flags.endHeaders, id }, fields);
-    const body = Buffer.allocUnsafe(envelopeBytes + message.length);
-    body[0] = 0;
-    body.writeUInt32BE(message.length, 1);
-    message.copy(body, envelopeBytes);
-    for (let at = 0; at < body.length; at += frameBytesMax) {
-      const part = body.subarray(at, at + frameBytesMax);
-      const isLast = at + frameBytesMax >= body.length;
+  /** As much as the peer's window for the connection lets through. */
+  #sendWaiting(): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const { id, part, isLast } = next;
+      if (part.length > this.#sendWindow) return;
+      this.#waiting.shift();
+      this.#sendWindow -= part.length;
       this.#send(frameTypes.data, { flags: isLast ? flags.endStream : 0, id }, part);
     }
   }
@@ -145,7 +152,9 @@ export class GrpcConnection {
     } else if (type === frameTypes.rstStream) {
       this.#end(id, false);
     } else if (type === frameTypes.windowUpdate) {
-      if (id === 0) this.#widen(body.readUInt32BE());
+      if (id !== 0) return;
+      this.#sendWindow += body.readUInt32BE();
+      this.#sendWaiting();
     } else if (type === frameTypes.settings || type === frameTypes.ping) {
       const isAsked = (head.flags & flags.ack) === 0;
       const answer = type === frameTypes.ping ? Buffer.from(body) : nothing;
@@ -178,15 +187,6 @@ export class GrpcConnection {
     const stream = this.#streams.get(id);
     this.#streams.delete(id);
     stream?.listener.end(isWhole);
-  }
-
-  #widen(bytes: number): void {
-    this.#sendWindow += bytes;
-    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      if (next.bytes > this.#sendWindow) return;
-      this.#waiting.shift();
-      this.#take(next.bytes, next.send);
-    }
   }
 
   #fail(): void {
