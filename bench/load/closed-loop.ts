@@ -1,3 +1,5 @@
+import { setTimeout } from "node:timers/promises";
+
 /** What a load did: answers that came while it was measured, and how long that was. */
 export interface Load {
   readonly count: number;
@@ -14,9 +16,12 @@ export class VoidRound extends Error {
   }
 }
 
+/** How long after its end a round waits for answers that are under way. */
+const patienceMs = 30_000;
+
 /**
  * Keeps `width` calls under way: each of the callers begins its next call when its last one has
- * ended. Rejects with what `call` rejects with, once all callers have ended.
+ * ended. Rejects with what `call` rejects with, and with VoidRound when an answer never comes.
  */
 export async function closedLoop(
   { width, seconds }: { readonly width: number; readonly seconds: number },
@@ -33,7 +38,15 @@ export async function closedLoop(
       atMs = nowMs;
     }
   };
-  const callers = await Promise.allSettled(Array.from({ length: width }, (_, i) => loop(i)));
-  for (const caller of callers) if (caller.status === "rejected") throw caller.reason;
+  const late = new AbortController();
+  const lateness = setTimeout(seconds * 1000 + patienceMs, undefined, late).then(() => {
+    throw new VoidRound("an answer has not come");
+  });
+  try {
+    await Promise.race([Promise.all(Array.from({ length: width }, (_, i) => loop(i))), lateness]);
+  } finally {
+    late.abort();
+    lateness.catch(() => {});
+  }
   return { count: latenciesMs.length, seconds, latenciesMs };
 }
