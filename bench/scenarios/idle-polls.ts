@@ -119,8 +119,8 @@ async function measureQueue(bench: Bench, count: number): Promise<number[]> {
   bench.say(`filling in ${count} queued executions`);
   const { server, data } = await startAlone(bench, {
     name: `queued-${count}`,
-    async fill(store) {
-      await fillQueues(store, count);
+    async fill(store, connection) {
+      await fillQueues(store, connection, count);
       await fillAgents(store, queueOwner(0), [matchingNone]);
     },
   });

@@ -66,11 +66,11 @@ async function measureAt(bench: Bench, size: number): Promise<ReadonlyMap<string
   const beganMs = performance.now();
   const { server, data } = await startAlone(bench, {
     name: `sealflow-${size}`,
-    async fill(store) {
+    async fill(store, connection) {
       bench.say(`filling in ${size} workflows, records and executions`);
       await fillWorkflows(store, { owner, count: size });
       middle = await fillRecords(store, { owner, count: size });
-      await fillQueues(store, size);
+      await fillQueues(store, connection, size);
       await fillAgents(store, queueOwner(0), [matchingNone]);
     },
   });

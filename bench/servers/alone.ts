@@ -1,9 +1,8 @@
 import { join } from "node:path";
-import type { Store } from "../../src/storage/port.ts";
 import { GrpcConnection } from "../load/grpc-connection.ts";
 import type { HeaderField } from "../load/hpack.ts";
 import type { Bench } from "../scenario.ts";
-import { type DataFolder, makeData } from "./base-data.ts";
+import { type DataFolder, type Fill, makeData } from "./base-data.ts";
 import { grpcPort } from "./callers.ts";
 import { startSealflow } from "./sealflow.ts";
 import type { Server } from "./server.ts";
@@ -11,7 +10,7 @@ import type { Server } from "./server.ts";
 /** Sealflow without peers, on data that `fill` has written. `name`: of its folder. */
 export async function startAlone(
   { folder, closers, settings }: Bench,
-  { name, fill }: { readonly name: string; fill(store: Store): Promise<void> },
+  { name, fill }: { readonly name: string; readonly fill: Fill },
 ): Promise<{ readonly server: Server; readonly data: DataFolder }> {
   const data = await makeData(join(folder, name), fill);
   return { data, server: closers.use(await startSealflow(data.path, settings)) };

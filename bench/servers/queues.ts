@@ -1,3 +1,4 @@
+import type { Database } from "better-sqlite3";
 import type { Store } from "../../src/storage/port.ts";
 import { fillQueue, queueMax } from "./fill.ts";
 
@@ -12,10 +13,42 @@ export function queueOwner(number: number): string {
   return `queue-${number}`;
 }
 
-/** Queues `count` executions that `matchingNone` may not take; the first owner has all it can. */
-export async function fillQueues(store: Store, count: number): Promise<void> {
-  for (let from = 0; from < count; from += queueMax) {
-    const owner = queueOwner(from / queueMax);
-    await fillQueue(store, { owner, count: Math.min(queueMax, count - from) }, sets);
+/**
+ * Queues `count` executions that `matchingNone` may not take; the first owner has all it can. What
+ * the others have is a copy of its rows under other names: what is sealed in them opens for nobody.
+ */
+export async function fillQueues(store: Store, connection: Database, count: number): Promise<void> {
+  const whole = Math.floor(count / queueMax);
+  const first = Math.min(queueMax, count);
+  await fillQueue(store, { owner: queueOwner(0), count: first }, sets);
+  for (let number = 1; number < whole; number += 1) copyOwner(connection, queueOwner(number));
+  const rest = count - Math.max(1, whole) * queueMax;
+  if (rest > 0) await fillQueue(store, { owner: queueOwner(whole), count: rest }, sets);
+}
+
+/** Tables with rows of an owner, and the column by which they are its. */
+const tables = {
+  feed_head: "owner",
+  counter: "owner",
+  workflow: "owner",
+  workflow_payload: "workflow_id",
+  execution: "owner",
+  execution_content: "execution_id",
+} as const;
+
+/** Where the owner's name stands, alone or as part of an id. */
+const naming = ["owner", "route_owner", "id", "workflow_id", "execution_id", "kind"];
+
+function copyOwner(connection: Database, owner: string): void {
+  for (const [table, column] of Object.entries(tables)) {
+    const columns = connection.prepare<[], { name: string }>(`PRAGMA table_info(${table})`).all();
+    const names = columns.map(({ name }) => name);
+    const values = names.map((name) =>
+      naming.includes(name) ? `replace(${name}, '${queueOwner(0)}', '${owner}')` : name,
+    );
+    connection.exec(
+      `INSERT INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")} FROM ${table}
+       WHERE ${column} = '${queueOwner(0)}' OR ${column} GLOB '*${queueOwner(0)}-*'`,
+    );
   }
 }
