@@ -19,36 +19,37 @@ export function queueOwner(number: number): string {
  */
 export async function fillQueues(store: Store, connection: Database, count: number): Promise<void> {
   const whole = Math.floor(count / queueMax);
-  const first = Math.min(queueMax, count);
-  await fillQueue(store, { owner: queueOwner(0), count: first }, sets);
+  await fillQueue(store, { owner: first, count: Math.min(queueMax, count) }, sets);
   for (let number = 1; number < whole; number += 1) copyOwner(connection, queueOwner(number));
   const rest = count - Math.max(1, whole) * queueMax;
   if (rest > 0) await fillQueue(store, { owner: queueOwner(whole), count: rest }, sets);
 }
 
-/** Tables with rows of an owner, and the column by which they are its. */
-const tables = {
-  feed_head: "owner",
-  counter: "owner",
-  workflow: "owner",
-  workflow_payload: "workflow_id",
-  execution: "owner",
-  execution_content: "execution_id",
+const first = queueOwner(0);
+const isOwned = `owner = '${first}'`;
+/** Which rows of each table are the first owner's. */
+const rowsOf = {
+  feed_head: isOwned,
+  counter: isOwned,
+  workflow: isOwned,
+  workflow_payload: `workflow_id GLOB '${first}-*'`,
+  execution: isOwned,
+  execution_content: `execution_id GLOB 'ex_${first}-*'`,
 } as const;
 
 /** Where the owner's name stands, alone or as part of an id. */
 const naming = ["owner", "route_owner", "id", "workflow_id", "execution_id", "kind"];
 
 function copyOwner(connection: Database, owner: string): void {
-  for (const [table, column] of Object.entries(tables)) {
+  for (const [table, isIts] of Object.entries(rowsOf)) {
     const columns = connection.prepare<[], { name: string }>(`PRAGMA table_info(${table})`).all();
     const names = columns.map(({ name }) => name);
     const values = names.map((name) =>
-      naming.includes(name) ? `replace(${name}, '${queueOwner(0)}', '${owner}')` : name,
+      naming.includes(name) ? `replace(${name}, '${first}', '${owner}')` : name,
     );
     connection.exec(
       `INSERT INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")} FROM ${table}
-       WHERE ${column} = '${queueOwner(0)}' OR ${column} GLOB '*${queueOwner(0)}-*'`,
+       WHERE ${isIts}`,
     );
   }
 }
