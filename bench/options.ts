@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { Settings } from "./scenario.ts";
 
@@ -36,6 +37,7 @@ Measures Sealflow as shipped, and its peers, side by side on this machine.
 /** Throws OptionError. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
+  const profiles = values["cpu-prof"];
   return {
     task: values.help ? "help" : values.list ? "list" : "run",
     only: values.only,
@@ -45,7 +47,7 @@ export function readOptions(args: readonly string[]): Options {
       seconds: readCount("--seconds", values.seconds),
       minutes: readCount("--minutes", values.minutes),
       sizes: values.sizes.split(",").map((size) => readCount("--sizes", size)),
-      profiles: values["cpu-prof"],
+      profiles: profiles === undefined ? undefined : resolve(profiles),
     },
   };
 }
