@@ -33,7 +33,7 @@ function listText(): string {
   return scenarios.map(({ name, about }) => `${name.padEnd(width)}  ${about}\n`).join("");
 }
 
-/** Throws OptionError for a name that there is none of, and when a tool is missing. */
+/** Throws OptionError for a name that there is none of, and when the machine lacks what they need. */
 async function chosen(only: readonly string[]): Promise<readonly Scenario[]> {
   const found = only.map((name) => {
     const scenario = scenarios.find((it) => it.name === name);
@@ -44,6 +44,7 @@ async function chosen(only: readonly string[]): Promise<readonly Scenario[]> {
   if (all.some(({ usesH2load }) => usesH2load) && !(await hasH2load())) {
     throw new OptionError(h2loadMissing);
   }
+  if (process.platform !== "linux") throw new OptionError("it reads /proc, so it needs Linux");
   return all;
 }
 
@@ -54,7 +55,11 @@ async function measure({ settings, json }: Options, all: readonly Scenario[]): P
   const path = resolve(json ?? join(results, `${machine.time.replaceAll(":", "-")}.json`));
   await mkdir(dirname(path), { recursive: true });
   for (const scenario of all) {
-    const finding = await runScenario(scenario, settings);
+    const finding = await runScenario(scenario, settings).catch((cause: unknown) => {
+      process.stderr.write(`${scenario.name}: ${cause instanceof Error ? cause.stack : cause}\n`);
+      process.exitCode = 1;
+    });
+    if (finding === undefined) continue;
     process.stdout.write(`${findingText(finding)}\n`);
     findings[scenario.name] = finding;
     // After each, so that whoever stops a long run keeps what it has found.
@@ -82,5 +87,5 @@ async function runScenario(scenario: Scenario, settings: Settings): Promise<Find
 }
 
 function findingText({ tables, notes }: Finding): string {
-  return [...tables.map(tableText), ...notes.map((note) => `  ! ${note}\n`)].join("");
+  return [...tables.map(tableText), ...notes.map((note) => `  - ${note}\n`)].join("");
 }

@@ -24,14 +24,17 @@ interface Round {
   readonly ownShare: number;
 }
 
-const warmUpSeconds = 2;
+const legend =
+  "Ratios are Sealflow's figure by that of the row. CPU: the server's process; others disturb it less.";
+const warmUpSeconds = 3;
 const busyShare = 0.9;
 /** A server that used less than this of a core was not what limited it. */
 const idleShare = 0.75;
 
 /**
  * Measures all of them in turns, A B C A B C …, so that what else the machine does meets them alike.
- * A ratio is the median of the ratios within each turn. `unit`: what is counted.
+ * A ratio is the median of the ratios within each turn. The first contender is Sealflow. `unit`: what
+ * is counted.
  */
 export async function compare(
   bench: Bench,
@@ -68,7 +71,7 @@ export async function compare(
   }));
   return {
     tables: [comparison({ title, unit }, columns)],
-    notes: [...notes, ...columns.flatMap(({ name, rounds: its }) => doubts(name, its))],
+    notes: [legend, ...notes, ...columns.flatMap(({ name, rounds: its }) => doubts(name, its))],
     series: Object.fromEntries(columns.flatMap(seriesOf)),
   };
 }
@@ -115,7 +118,7 @@ function comparison(
   const first = columns[0]?.rounds ?? [];
   return {
     title,
-    head: ["", `${unit}/s`, "min", "max", "sealflow is", `CPU us a ${unit}`, "CPU ratio", "CPU %"],
+    head: ["", `${unit}/s`, "min", "max", "rate ratio", `CPU us a ${unit}`, "CPU ratio", "CPU %"],
     rows: columns.map(({ name, rounds }) => {
       const rate = spreadOf(rounds.map(({ perSecond }) => perSecond));
       const ratios = rounds.map(({ perSecond }, i) => (first[i]?.perSecond ?? 0) / perSecond);

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { AgentService } from "../../gen/sealflow/v1/agent_pb.ts";
 import type { GrpcConnection } from "../load/grpc-connection.ts";
+import { pollProbe, timeCalls } from "../load/probe.ts";
 import { blockOf, encoded } from "../load/rpc.ts";
 import { median, percentile } from "../measure/stats.ts";
 import { figure, mebibytes, type Table } from "../measure/table.ts";
@@ -10,7 +11,6 @@ import { openConnections, startAlone } from "../servers/alone.ts";
 import { identity } from "../servers/callers.ts";
 import { fillAgents } from "../servers/fill.ts";
 import { fillQueues, matchingNone, queueOwner } from "../servers/queues.ts";
-import { pollProbe, timeCalls } from "./scale.ts";
 
 const owner = "bench";
 const pollCount = 1000;

@@ -1,9 +1,9 @@
-import { AgentService } from "../../gen/sealflow/v1/agent_pb.ts";
 import { SyncService } from "../../gen/sealflow/v1/sync_pb.ts";
 import { WorkflowService } from "../../gen/sealflow/v1/workflow_pb.ts";
 import { writePageToken } from "../../src/services/page-token.ts";
 import { VoidRound } from "../load/closed-loop.ts";
 import type { GrpcConnection } from "../load/grpc-connection.ts";
+import { type Probe, pollProbe, timeCalls } from "../load/probe.ts";
 import { callRpc } from "../load/rpc.ts";
 import { median, percentile } from "../measure/stats.ts";
 import { figure } from "../measure/table.ts";
@@ -14,17 +14,8 @@ import { fillAgents, fillRecords, fillWorkflows, workflowName } from "../servers
 import { fillQueues, matchingNone, queueOwner } from "../servers/queues.ts";
 
 const owner = "bench";
-const callsEach = 300;
-const warmUpCalls = 50;
-const noWait = { seconds: 0n, nanos: 0 };
 const page = 20;
 const pulled = 100;
-
-interface Probe {
-  readonly name: string;
-  /** One call; throws VoidRound when the answer is not right. */
-  call(): Promise<void>;
-}
 
 export const scale: Scenario = {
   name: "scale",
@@ -118,28 +109,4 @@ async function readProbes(
     { name: `pull ${pulled}, from the start`, call: () => pull(0) },
     { name: `pull ${pulled}, from the middle`, call: () => pull(middle) },
   ];
-}
-
-/** A poll of an agent that may take nothing of what is queued. */
-export function pollProbe(connection: GrpcConnection): Probe {
-  return {
-    name: "poll, nothing matches",
-    async call() {
-      const request = { maxTasks: 1, wait: noWait };
-      const { tasks } = await callRpc(connection, AgentService.method.pollTasks, { request });
-      if (tasks.length > 0) throw new VoidRound("a task was granted");
-    },
-  };
-}
-
-/** How long each call took, in microseconds. */
-export async function timeCalls(call: () => Promise<void>): Promise<number[]> {
-  for (let i = 0; i < warmUpCalls; i += 1) await call();
-  const times: number[] = [];
-  for (let i = 0; i < callsEach; i += 1) {
-    const beganMs = performance.now();
-    await call();
-    times.push((performance.now() - beganMs) * 1000);
-  }
-  return times;
 }
