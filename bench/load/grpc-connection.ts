@@ -70,13 +70,8 @@ export class GrpcConnection {
     socket.on("close", () => this.#fail());
   }
 
-  /** Calls `path`, e.g. `/sealflow.v1.SyncService/PushState`, with one encoded message. */
-  call(path: HeaderField[1], message: Buffer, listener: Listener): void {
-    this.callWith(passing([[":path", path]]), message, listener);
-  }
-
-  /** As `call`, with the block of header fields made beforehand by `passing`: the path, and more. */
-  callWith(block: Buffer, message: Buffer, listener: Listener): void {
+  /** One call. `block`: its header fields encoded by `passing`, `:path` first. */
+  call(block: Buffer, message: Buffer, listener: Listener): void {
     const bytes = message.length + envelopeBytes;
     if (bytes > windowStart) throw new RangeError("a message must fit the first window");
     const id = this.#nextId;

@@ -20,7 +20,7 @@ export function pollProbe(connection: GrpcConnection): Probe {
     name: "poll, nothing matches",
     async call() {
       const request = { maxTasks: 1, wait: noWait };
-      const { tasks } = await callRpc(connection, AgentService.method.pollTasks, { request });
+      const { tasks } = await callRpc(connection, AgentService.method.pollTasks, request);
       if (tasks.length > 0) throw new VoidRound("a task was granted");
     },
   };

@@ -1,6 +1,7 @@
-import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import {
   create,
+  type DescMessage,
+  type DescMethod,
   type DescMethodUnary,
   fromBinary,
   type MessageInitShape,
@@ -24,14 +25,8 @@ export function encoded<M extends DescMessage>(schema: M, message: MessageInitSh
 export async function callRpc<I extends DescMessage, O extends DescMessage>(
   connection: GrpcConnection,
   method: DescMethodUnary<I, O>,
-  {
-    request,
-    fields,
-  }: {
-    readonly request: MessageInitShape<I>;
-    readonly fields?: readonly HeaderField[];
-  },
+  request: MessageInitShape<I>,
 ): Promise<MessageShape<O>> {
   const message = encoded(method.input, request);
-  return fromBinary(method.output, await unary(connection, blockOf(method, fields), message));
+  return fromBinary(method.output, await unary(connection, blockOf(method), message));
 }

@@ -24,7 +24,7 @@ export function openSubscriber(
 ): Subscriber {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let hasEnded = false;
-  connection.callWith(blockOf(subscribe, fields), encoded(subscribe.input, {}), {
+  connection.call(blockOf(subscribe, fields), encoded(subscribe.input, {}), {
     message(bytes) {
       const kind = bytes[0] === kindTag ? bytes[1] : UpdateKind.UNSPECIFIED;
       if (kind === UpdateKind.STATE_UPSERTED) changed();

@@ -5,7 +5,7 @@ import type { GrpcConnection } from "./grpc-connection.ts";
 export function unary(connection: GrpcConnection, block: Buffer, message: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let answer: Buffer | undefined;
-    connection.callWith(block, message, {
+    connection.call(block, message, {
       message: (bytes) => {
         answer = bytes;
       },

@@ -92,7 +92,7 @@ class OpenPolls {
     const block = blockOf(pollTasks, identity(this.#token, agentId));
     const request = encoded(pollTasks.input, { wait: { seconds: 30n, nanos: 0 } });
     let isAnswered = false;
-    connection.callWith(block, request, {
+    connection.call(block, request, {
       message: () => {
         isAnswered = true;
       },

@@ -1,16 +1,18 @@
+import { SyncService } from "../../gen/sealflow/v1/sync_pb.ts";
 import { closedLoop, VoidRound } from "../load/closed-loop.ts";
-import { GrpcConnection } from "../load/grpc-connection.ts";
-import { passing } from "../load/hpack.ts";
-import { pushBodies } from "../load/push-bodies.ts";
+import type { GrpcConnection } from "../load/grpc-connection.ts";
+import { type PushBodies, pushBodies } from "../load/push-bodies.ts";
+import { blockOf } from "../load/rpc.ts";
 import { unary } from "../load/unary.ts";
 import { type Contender, compare, wrongAnswer } from "../measure/compare.ts";
 import type { Bench, Finding, Scenario } from "../scenario.ts";
-import { grpcPort, rpcs } from "../servers/callers.ts";
+import { openConnections } from "../servers/alone.ts";
+import { rpcs } from "../servers/callers.ts";
 import { type Contestants, startContestants } from "../servers/contestants.ts";
 import { payload } from "../servers/fill.ts";
 import type { Server } from "../servers/server.ts";
 
-const pushState = passing([[":path", "/sealflow.v1.SyncService/PushState"]]);
+const pushState = blockOf(SyncService.method.pushState);
 
 export const pushSingleGrpc: Scenario = {
   name: "push-single-grpc",
@@ -44,16 +46,11 @@ async function measurePushes(bench: Bench, width: Width): Promise<Finding> {
 }
 
 async function pusher(
-  { closers }: Bench,
+  bench: Bench,
   { server, fields }: Contestants & { readonly server: Server },
   { records, connections, callsEach }: Width,
 ): Promise<Contender> {
-  const open: GrpcConnection[] = [];
-  for (let i = 0; i < connections; i += 1) {
-    const connection = await GrpcConnection.open(grpcPort(server), fields);
-    closers.defer(() => connection.close());
-    open.push(connection);
-  }
+  const connectionOf = await openConnections(bench, server, { count: connections, fields });
   const bodies = pushBodies(records);
   return {
     server,
@@ -65,20 +62,15 @@ async function pusher(
       if (pushed?.entityId !== entityId || pushed.revision !== 1n) throw wrongAnswer(server);
     },
     async load(seconds) {
-      const { count } = await closedLoop({ width: connections * callsEach, seconds }, (caller) => {
-        const connection = open[caller % connections];
-        if (connection === undefined) throw new Error("no connection");
-        return push(connection, bodies);
-      });
+      const { count } = await closedLoop({ width: connections * callsEach, seconds }, (caller) =>
+        push(connectionOf(caller), bodies),
+      );
       return { count: count * records, perSecond: (count * records) / seconds };
     },
   };
 }
 
-async function push(
-  connection: GrpcConnection,
-  bodies: ReturnType<typeof pushBodies>,
-): Promise<void> {
+async function push(connection: GrpcConnection, bodies: PushBodies): Promise<void> {
   const answer = await unary(connection, pushState, bodies.next());
   if (!bodies.isAllCreated(answer)) throw new VoidRound("a record was not made");
 }

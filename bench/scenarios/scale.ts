@@ -86,23 +86,23 @@ async function readProbes(
 ): Promise<readonly Probe[]> {
   const { getWorkflow, listWorkflows } = WorkflowService.method;
   const id = workflowName(Math.floor(size / 2));
-  const { createdAt } = await callRpc(connection, getWorkflow, { request: { id } });
+  const { createdAt } = await callRpc(connection, getWorkflow, { id });
   const createdUs = Number(createdAt?.seconds ?? 0n) * 1e6 + (createdAt?.nanos ?? 0) / 1000;
   const pageToken = writePageToken("workflows ", { createdUs, id });
   const list = async (token: string) => {
     const request = { limit: page, pageToken: token };
-    const { workflows, total } = await callRpc(connection, listWorkflows, { request });
+    const { workflows, total } = await callRpc(connection, listWorkflows, request);
     if (workflows.length !== page || total !== size) throw new VoidRound("a wrong page");
   };
   const pull = async (since: number) => {
     const request = { since: BigInt(since), limit: pulled };
-    const { records } = await callRpc(connection, SyncService.method.pullState, { request });
+    const { records } = await callRpc(connection, SyncService.method.pullState, request);
     if (records.length !== pulled) throw new VoidRound("a wrong page");
   };
   return [
     {
       name: "get",
-      call: async () => void (await callRpc(connection, getWorkflow, { request: { id } })),
+      call: async () => void (await callRpc(connection, getWorkflow, { id })),
     },
     { name: `list ${page}, newest`, call: () => list("") },
     { name: `list ${page}, from the middle`, call: () => list(pageToken) },

@@ -101,12 +101,15 @@ async function measure(bench: Bench, server: Server, token: string) {
 async function runOne(connection: GrpcConnection): Promise<boolean> {
   const { pollTasks, completeTask } = AgentService.method;
   const { tasks } = await callRpc(connection, pollTasks, {
-    request: { maxTasks: 1, wait: { seconds: 0n, nanos: 0 } },
+    maxTasks: 1,
+    wait: { seconds: 0n, nanos: 0 },
   });
   const [task] = tasks;
   if (task === undefined) return false;
   await callRpc(connection, completeTask, {
-    request: { taskId: task.id, leaseToken: task.leaseToken, output: '{"words":6}' },
+    taskId: task.id,
+    leaseToken: task.leaseToken,
+    output: '{"words":6}',
   });
   return true;
 }
