@@ -147,7 +147,9 @@ function toCall(parts: ChainParts, { wire, outcome }: Journey, caller: Caller): 
   return {
     owner: caller.owner,
     agentId: caller.agentId,
-    signal: wire.signal,
+    get signal() {
+      return wire.signal;
+    },
     timeLeftMs: () =>
       wire.deadlineMs === undefined ? undefined : wire.deadlineMs - performance.now(),
     idempotencyKey: wire.metadata("idempotency-key") ?? "",

@@ -52,6 +52,8 @@ export async function* guard(
       if (hasStalled) return;
       if (journey.wire.signal.aborted) throw departureError(journey.wire);
     }
+    // A handler that ends because nobody waits any more has not come to its end.
+    if (journey.wire.signal.aborted) throw departureError(journey.wire);
     logSuccess(parts, journey);
   } catch (cause) {
     throw mapError(parts, journey, cause);
@@ -60,7 +62,7 @@ export async function* guard(
   }
 }
 
-function slowConsumer(): ServiceError {
+export function slowConsumer(): ServiceError {
   const message = "The stream stood still: nothing was read for 30 s";
   return new ServiceError("SLOW_CONSUMER", message, { retryAfterMs: 1000 });
 }
