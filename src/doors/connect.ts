@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import {
   Code,
@@ -25,6 +25,7 @@ import type { WireCall } from "../calls/wire-call.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { requestFailure, sliced, withReasons } from "./connect-wire.ts";
+import { dropEndlessTimeout } from "./grpc-timeout.ts";
 import { requestTooLarge } from "./request-size.ts";
 import { bodyOf, dropUnread } from "./unread.ts";
 
@@ -76,7 +77,7 @@ export function createConnectDoor(parts: ConnectDoorParts): ConnectDoor {
     const handle = handlers.get(path);
     if (handle === undefined) return false;
     const values = createContextValues();
-    const drop = () => response.destroy();
+    const drop = () => dropAnswer(response);
     const invite = () => {
       if (request.headers.expect !== undefined) response.writeContinue();
     };
@@ -138,6 +139,7 @@ function toUniversal(
 ): UniversalServerRequest | undefined {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    dropEndlessTimeout(universal.header);
     if ("stream" in request) {
       closeUnread(request);
       return universal;
@@ -149,6 +151,12 @@ function toUniversal(
     response.end();
     return undefined;
   }
+}
+
+/** To a client of gRPC the code is RESOURCE_EXHAUSTED. */
+function dropAnswer(response: NodeResponse): void {
+  if ("stream" in response) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  else response.destroy();
 }
 
 /** One method on the router: it hands the body to the call that the gate began. */
@@ -267,6 +275,11 @@ function raise(cause: unknown): never {
 function closeUnread({ stream }: Http2ServerRequest): void {
   // The last that is sent are the trailers; the response tells only once the stream is closed.
   stream.once("wantTrailers", () => {
-    if (!stream.readableEnded) setImmediate(() => stream.close());
+    if (stream.readableEnded) return;
+    setImmediate(() => {
+      stream.close();
+      // A stream that holds unread bytes would never leave its connection.
+      stream.removeAllListeners("data").resume();
+    });
   });
 }
