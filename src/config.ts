@@ -21,6 +21,8 @@ export interface ServerConfig {
   /** Addresses or CIDR blocks whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[];
   readonly accessLog: boolean;
+  /** Whether plain gRPC has a lane of its own; else the Connect adapter serves that too. */
+  readonly grpcLane: boolean;
   /** How long an agent may be silent before it is inactive. */
   readonly agentSilenceMs: number;
   /** How long an execution is kept after its end. */

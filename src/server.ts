@@ -20,6 +20,7 @@ import { createAddressOf } from "./doors/address.ts";
 import { createConnectDoor } from "./doors/connect.ts";
 import { createCors } from "./doors/cors.ts";
 import { createGrpcServer } from "./doors/grpc.ts";
+import { createGrpcLane } from "./doors/grpc-lane.ts";
 import { createHttpServer } from "./doors/http.ts";
 import { finish, listen } from "./doors/listening.ts";
 import { createRestDoor } from "./doors/rest/door.ts";
@@ -103,7 +104,7 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
   const calls = { config, world, log, services, presence, onFailure };
   const doors = await openDoors(calls, closers);
   const http = createHttpServer(doors);
-  const grpc = createGrpcServer(doors.connect);
+  const grpc = createGrpcServer(doors.connect, doors.lane);
   closers.defer(() => {
     http.closeAllConnections();
     grpc.destroy();
@@ -190,15 +191,12 @@ async function openDoors(
   });
   const addressOf = createAddressOf(config.trustedProxies);
   const faults = { log, newRequestId };
+  const rpcs = { faults, chain, services: [WorkflowService, AgentService, SyncService], addressOf };
   return {
     cors: createCors(config.corsOrigins),
     faults,
-    connect: createConnectDoor({
-      faults,
-      chain,
-      services: [WorkflowService, AgentService, SyncService],
-      addressOf,
-    }),
+    connect: createConnectDoor(rpcs),
+    lane: config.grpcLane ? createGrpcLane(rpcs) : null,
     rest: createRestDoor({ ...faults, chain, addressOf }),
     token: createTokenDoor({
       clients,

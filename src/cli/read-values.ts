@@ -16,6 +16,12 @@ export function readBoolean(name: string, text: string): boolean {
   throw new UsageError(`${name} must be 1, true, yes, 0, false or no, not ${text}`);
 }
 
+/** `on` or `off`. */
+export function readOnOff(name: string, text: string): boolean {
+  if (text === "on" || text === "off") return text === "on";
+  throw new UsageError(`${name} must be on or off, not ${text}`);
+}
+
 /** A whole number of a range. */
 export function readCount(
   name: string,

@@ -6,7 +6,7 @@ import { createAddressOf } from "../doors/address.ts";
 import { databasePath } from "./data-options.ts";
 import { UsageError } from "./exit.ts";
 import type { Values } from "./options.ts";
-import { readCount, readDurationMs, readPort } from "./read-values.ts";
+import { readCount, readDurationMs, readOnOff, readPort } from "./read-values.ts";
 import type { serveOptions } from "./serve-options.ts";
 
 export type ServeValues = Values<typeof serveOptions>;
@@ -30,6 +30,7 @@ export function serveConfig(values: ServeValues): ServerConfig {
     corsOrigins: values.corsOrigins.map(checkOrigin),
     trustedProxies: values.trustedProxies.map(checkProxy),
     accessLog: values.accessLog,
+    grpcLane: readOnOff("--grpc-lane", values.grpcLane),
     agentSilenceMs: readDurationMs("--agent-silence", values.agentSilence, ["1s", "365d"]),
     executionKeptMs: readDurationMs("--execution-retention", values.executionRetention, [
       "1s",

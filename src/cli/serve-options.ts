@@ -46,6 +46,12 @@ export const serveOptions = {
     help: "addresses or CIDR blocks of proxies whose X-Forwarded-For is believed",
   },
   accessLog: { kind: "flag", help: "log every call that succeeds too" },
+  grpcLane: {
+    kind: "text",
+    placeholder: "on|off",
+    default: "on",
+    help: "whether plain gRPC has a fast lane of its own; off: the Connect adapter serves it too",
+  },
   agentSilence: {
     kind: "text",
     placeholder: "TIME",

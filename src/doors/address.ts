@@ -1,9 +1,14 @@
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
+import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
 
+/** What tells who sent a request. */
+interface Sent {
+  readonly socket: { readonly remoteAddress?: string | undefined };
+  readonly headers: IncomingHttpHeaders;
+}
+
 /** Whose address a request comes from. */
-export type AddressOf = (request: IncomingMessage | Http2ServerRequest) => string;
+export type AddressOf = (request: Sent) => string;
 
 /**
  * The socket's peer; when that is a trusted proxy, the last address of `X-Forwarded-For` that is

@@ -69,7 +69,10 @@ export function faultsOf({ log }: TestServer): string[] {
   return log.filter((line) => JSON.parse(line).level === "error");
 }
 
-/** Free ports and no limits, unless the settings say otherwise. */
+/**
+ * Free ports and no limits, unless the settings say otherwise. With SEALFLOW_GRPC_LANE=off every
+ * test that does not choose for itself sees gRPC as the Connect adapter serves it.
+ */
 export function testConfig(dataDir: string, settings: Partial<ServerConfig> = {}): ServerConfig {
   return {
     host: "127.0.0.1",
@@ -81,6 +84,7 @@ export function testConfig(dataDir: string, settings: Partial<ServerConfig> = {}
     corsOrigins: [],
     trustedProxies: [],
     accessLog: false,
+    grpcLane: process.env["SEALFLOW_GRPC_LANE"] !== "off",
     agentSilenceMs: 300_000,
     executionKeptMs: 30 * 86_400_000,
     ...settings,
