@@ -11,6 +11,7 @@ import {
   startSealflow,
   withinASecond,
 } from "./cli/program.ts";
+import { handCaller } from "./doors/grpc-by-hand.ts";
 
 // Every test starts processes; on a busy machine each takes seconds to load.
 vi.setConfig({ testTimeout: 120_000 });
@@ -46,6 +47,18 @@ describe("serve", () => {
     const server = await serve({ cwd }, ["--data-dir", "my data"]);
     expect(server.stdout()).toContain("./my data (new: server key made, mode 0600)\n");
     expect(server.stdout()).toMatch(/token --sub me --data-dir 'my data'\n/);
+  });
+
+  test.each([
+    ["--grpc-lane on", ["--grpc-lane", "on"], {}],
+    ["--grpc-lane off", ["--grpc-lane", "off"], {}],
+    ["SEALFLOW_GRPC_LANE=off", [], { SEALFLOW_GRPC_LANE: "off" }],
+  ])("with %s serves gRPC so", async (name, args, env) => {
+    const { grpcPort } = await serve({ cwd: newDir(), env }, args);
+    const stranger = handCaller({ grpcUrl: `http://127.0.0.1:${grpcPort}` }, "");
+    const { code, isTrailersOnly } = await stranger.send({ body: Buffer.alloc(5) });
+    // The lane puts what it refuses into one frame, the adapter into two.
+    expect([code, isTrailersOnly]).toEqual(["Unauthenticated", name.endsWith("on")]);
   });
 
   test("a second one on the same data is refused with pid and ports", async () => {

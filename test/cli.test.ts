@@ -92,6 +92,7 @@ describe("wrong usage ends with 2 and one line", () => {
     ["serve --cors-origins https://a.example/", "--cors-origins"],
     ["serve --trusted-proxies 10.0.0.0/99", "--trusted-proxies"],
     ["serve --agent-silence 5", "--agent-silence"],
+    ["serve --grpc-lane maybe", "--grpc-lane"],
     ["serve --jwt-issuer x", "SEALFLOW_JWT_SECRET"],
     ["agent --id a --sub me", "COMMAND"],
     ["agent --id a --sub me cat", "--"],

@@ -6,6 +6,7 @@ import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { CreateWorkflowRequestSchema } from "../../gen/sealflow/v1/workflow_pb.ts";
 import { failureOf, newOwner, type RestCaller, reasonOf, rpcCaller } from "./callers.ts";
+import { frame } from "./grpc-by-hand.ts";
 import { faultsOf, startTestServer, type TestServer } from "./server.ts";
 
 // gRPC by hand: what a correct client never sends.
@@ -65,14 +66,6 @@ async function send({ path = createPath, headers, method = "POST", body }: Sent)
   own.destroy();
   const error: ConnectError | undefined = findTrailerError(answer.trailer);
   return { status: answer.status, code: error?.code, reason: error && reasonOf(error), error };
-}
-
-/** A gRPC frame: flags, the length it claims, bytes. */
-function frame(bytes: Uint8Array, { flags = 0, length = bytes.length } = {}): Uint8Array {
-  const head = Buffer.alloc(5);
-  head.writeUInt8(flags, 0);
-  head.writeUInt32BE(length, 1);
-  return Buffer.concat([head, bytes]);
 }
 
 const message = (name: string) =>

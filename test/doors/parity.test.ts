@@ -4,35 +4,47 @@ import { type CallAs, type Stage, scenarios } from "./scenarios.ts";
 import { startTestServer, type TestServer } from "./server.ts";
 
 let server: TestServer;
+let laneless: TestServer;
 
 beforeAll(async () => {
-  server = await startTestServer();
+  [server, laneless] = await Promise.all([startTestServer(), startTestServer({ grpcLane: false })]);
 });
 
-afterAll(() => server[Symbol.asyncDispose]());
+afterAll(() => Promise.all([server, laneless].map((it) => it[Symbol.asyncDispose]())));
+
+/** The doors, and that of gRPC as the Connect adapter serves it. */
+const ways = [...doorNames, "grpc without its lane"] as const;
+
+function openWay(way: (typeof ways)[number]): { readonly door: Door; readonly at: TestServer } {
+  if (way === "grpc without its lane") return { door: openDoor("grpc", laneless), at: laneless };
+  return { door: openDoor(way, server), at: server };
+}
 
 const transcripts = new Map<string, unknown[]>();
 
-describe.each(doorNames)("through %s", (doorName) => {
+describe.each(ways)("through %s", (way) => {
   test.each(Object.keys(scenarios))("%s", async (name) => {
     const said: unknown[] = [];
-    await scenarios[name]?.(
-      await stageFor(openDoor(doorName, server), said, `${doorName} ${name}`),
-    );
-    transcripts.set(`${doorName} ${name}`, settled(said));
+    const { door, at } = openWay(way);
+    await scenarios[name]?.(await stageFor(door, said, { owner: `${way} ${name}`, at }));
+    transcripts.set(`${way} ${name}`, settled(said));
   });
 });
 
 test.each(Object.keys(scenarios))("every door says the same: %s", (name) => {
-  const [first, ...others] = doorNames.map((door) => transcripts.get(`${door} ${name}`));
+  const [first, ...others] = ways.map((way) => transcripts.get(`${way} ${name}`));
   expect(first?.length).toBeGreaterThan(0);
   for (const other of others) expect(other).toEqual(first);
 });
 
 /** An owner of its own, so that no scenario meets another. */
-async function stageFor(door: Door, said: unknown[], owner: string): Promise<Stage> {
-  const token = await server.token({ sub: owner });
-  const strangersToken = await server.token({ sub: `not ${owner}` });
+async function stageFor(
+  door: Door,
+  said: unknown[],
+  { owner, at }: { readonly owner: string; readonly at: TestServer },
+): Promise<Stage> {
+  const token = await at.token({ sub: owner });
+  const strangersToken = await at.token({ sub: `not ${owner}` });
   const call: Stage["call"] = async (rpc, request, as: CallAs = {}) => {
     const who = {
       token: as.stranger === true ? strangersToken : token,

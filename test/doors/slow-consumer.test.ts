@@ -53,10 +53,11 @@ test.concurrent(
   async () => {
     const me = await deviceWith(names);
     using stream = openGrpc(me.as("grpc-idler"));
-    const closed = once(stream.http2, "close");
+    const reset = once(stream.http2, "error");
     await expectLetGo("grpc", "grpc-idler");
     stream.http2.resume();
-    await closed;
+    // To a client of gRPC that is RESOURCE_EXHAUSTED.
+    expect(String(await reset)).toContain("NGHTTP2_ENHANCE_YOUR_CALM");
   },
   testMs,
 );
