@@ -9,25 +9,30 @@ import { bufPath, writeDescriptors } from "./buf.ts";
 const run = promisify(execFile);
 
 let server: TestServer;
+let laneless: TestServer;
 let descriptors: string;
 
 beforeAll(async () => {
   server = await startTestServer();
+  laneless = await startTestServer({ grpcLane: false });
   descriptors = await writeDescriptors(server.dataDir);
 });
-afterAll(() => server[Symbol.asyncDispose]());
+afterAll(() => Promise.all([server, laneless].map((it) => it[Symbol.asyncDispose]())));
+
+const h2c = ["--protocol", "grpc", "--http2-prior-knowledge"];
 
 const protocols = {
-  grpc: { flags: ["--protocol", "grpc", "--http2-prior-knowledge"], url: () => server.grpcUrl },
-  "grpc-web": { flags: ["--protocol", "grpcweb"], url: () => server.httpUrl },
-  connect: { flags: ["--protocol", "connect"], url: () => server.httpUrl },
+  grpc: { flags: h2c, at: () => server, url: () => server.grpcUrl },
+  "grpc without its lane": { flags: h2c, at: () => laneless, url: () => laneless.grpcUrl },
+  "grpc-web": { flags: ["--protocol", "grpcweb"], at: () => server, url: () => server.httpUrl },
+  connect: { flags: ["--protocol", "connect"], at: () => server, url: () => server.httpUrl },
 };
 
-describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, url }) => {
+describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, at, url }) => {
   const sub = `me-${name}`;
 
   async function options(rpc: string, request: unknown): Promise<string[]> {
-    const headers = [`authorization: Bearer ${await server.token({ sub })}`, "x-agent-id: laptop"];
+    const headers = [`authorization: Bearer ${await at().token({ sub })}`, "x-agent-id: laptop"];
     return [
       "curl",
       ...["--schema", descriptors, ...flags],

@@ -25,24 +25,27 @@ let server: TestServer;
 let token: string;
 const clients = new Map<string, grpc.Client>();
 
-beforeAll(async () => {
-  server = await startTestServer({ rateLimits: { ...unlimited, workflows: 50 } });
-  token = await server.token({ sub: "me" });
-  const loaded = grpc.loadPackageDefinition(contract);
-  const { v1 } = loaded["sealflow"] as { v1: Record<string, grpc.ServiceClientConstructor> };
-  for (const name of ["WorkflowService", "AgentService", "SyncService"]) {
-    const Client = v1[name];
-    if (Client === undefined) throw new Error(`no ${name}`);
-    const address = new URL(server.grpcUrl).host;
-    clients.set(name, new Client(address, grpc.credentials.createInsecure()));
-  }
-});
-afterAll(async () => {
-  for (const client of clients.values()) client.close();
-  await server[Symbol.asyncDispose]();
-});
+describe.each([
+  ["the lane", { grpcLane: true }],
+  ["the Connect adapter", { grpcLane: false }],
+])("a program with grpc-js and proto-loader, through %s", (_, settings) => {
+  beforeAll(async () => {
+    server = await startTestServer({ ...settings, rateLimits: { ...unlimited, workflows: 50 } });
+    token = await server.token({ sub: "me" });
+    const loaded = grpc.loadPackageDefinition(contract);
+    const { v1 } = loaded["sealflow"] as { v1: Record<string, grpc.ServiceClientConstructor> };
+    for (const name of ["WorkflowService", "AgentService", "SyncService"]) {
+      const Client = v1[name];
+      if (Client === undefined) throw new Error(`no ${name}`);
+      const address = new URL(server.grpcUrl).host;
+      clients.set(name, new Client(address, grpc.credentials.createInsecure()));
+    }
+  });
+  afterAll(async () => {
+    for (const client of clients.values()) client.close();
+    await server[Symbol.asyncDispose]();
+  });
 
-describe("a program with grpc-js and proto-loader", () => {
   test("makes, reads, lists and executes workflows", async () => {
     const draft = { name: "Count", description: "wc", required_capabilities: ["none-has-it"] };
     const made = await call("WorkflowService.CreateWorkflow", draft);

@@ -9,19 +9,6 @@ import { pythonPath } from "./debian.ts";
 const run = promisify(execFile);
 const client = fileURLToPath(new URL("./grpcio_client.py", import.meta.url));
 
-let server: TestServer;
-let seen: Record<string, unknown>;
-
-beforeAll(async () => {
-  server = await startTestServer();
-  const descriptors = await writeDescriptors(server.dataDir);
-  const address = new URL(server.grpcUrl).host;
-  const token = await server.token({ sub: "me" });
-  const { stdout } = await run(pythonPath, [client, address, token, descriptors]);
-  seen = JSON.parse(stdout);
-});
-afterAll(() => server[Symbol.asyncDispose]());
-
 /** The reason and more of an error that travelled in `grpc-status-details-bin`. */
 const info = (reason: string, metadata: Record<string, string> = {}) => ({
   "google.rpc.ErrorInfo": expect.objectContaining({
@@ -31,7 +18,23 @@ const info = (reason: string, metadata: Record<string, string> = {}) => ({
   }),
 });
 
-describe("a Python program with grpcio", () => {
+describe.each([
+  ["the lane", { grpcLane: true }],
+  ["the Connect adapter", { grpcLane: false }],
+])("a Python program with grpcio, through %s", (_, settings) => {
+  let server: TestServer;
+  let seen: Record<string, unknown>;
+  beforeAll(async () => {
+    server = await startTestServer(settings);
+    const descriptors = await writeDescriptors(server.dataDir);
+    const address = new URL(server.grpcUrl).host;
+    const token = await server.token({ sub: "me" });
+    const { stdout } = await run(pythonPath, [client, address, token, descriptors]);
+    seen = JSON.parse(stdout);
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  const outputOf = (rpc: string): unknown => JSON.parse((seen[rpc] as { output: string }).output);
+
   test("makes, reads and lists workflows", () => {
     expect(seen["CreateWorkflow"]).toMatchObject({
       name: "Count",
@@ -112,8 +115,16 @@ describe("a Python program with grpcio", () => {
       details: info("UNAUTHORIZED"),
     });
   });
-});
 
-function outputOf(rpc: string): unknown {
-  return JSON.parse((seen[rpc] as { output: string }).output);
-}
+  test("is served when it is large, compressed, many at once, late or gone", () => {
+    expect(seen["too large"]).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      details: info("PAYLOAD_TOO_LARGE"),
+    });
+    expect(seen["nobody, too large"]).toMatchObject({ code: "UNAUTHENTICATED" });
+    expect(seen["many"]).toBe(500);
+    expect(seen["late"]).toBe("DEADLINE_EXCEEDED");
+    expect(seen["cancelled"]).toBe(true);
+    expect(seen["compressed"]).toBe(1024 * 1024);
+  });
+});

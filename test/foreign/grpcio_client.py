@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format, messag
 
 ADDRESS, TOKEN, DESCRIPTOR_SET = sys.argv[1:]
 DEADLINE = 20  # seconds
+OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 
 def load_pool():
@@ -41,8 +42,17 @@ class Caller:
         self.channel = channel
         self.metadata = (("authorization", f"Bearer {token}"), ("x-agent-id", agent_id))
 
-    def call(self, rpc, **fields):
+    def call(self, rpc, _timeout=DEADLINE, **fields):
         """Makes one call of `Service.Method` and returns what it answered."""
+        stub, request = self._stub(rpc, fields)
+        return stub(request, metadata=self.metadata, timeout=_timeout)
+
+    def future(self, rpc, **fields):
+        """Begins a call, and returns what its answer will be."""
+        stub, request = self._stub(rpc, fields)
+        return stub.future(request, metadata=self.metadata, timeout=DEADLINE)
+
+    def _stub(self, rpc, fields):
         method = self._method(rpc)
         start = self.channel.unary_stream if rpc == "SyncService.Subscribe" else self.channel.unary_unary
         answer = message_class(method.output_type.full_name)
@@ -53,12 +63,14 @@ class Caller:
         )
         request = message_class(method.input_type.full_name)()
         json_format.ParseDict(fields, request, descriptor_pool=POOL)
-        return stub(request, metadata=self.metadata, timeout=DEADLINE)
+        return stub, request
 
-    def error_of(self, rpc, **fields):
+    def error_of(self, rpc, _timeout=DEADLINE, **fields):
         """Makes a call that must fail, and returns all that the error says."""
         try:
-            self.call(rpc, **fields)
+            answer = self.call(rpc, _timeout=_timeout, **fields)
+            if rpc == "SyncService.Subscribe":
+                list(answer)
         except grpc.RpcError as error:
             return describe(error)
         raise AssertionError(f"{rpc} did not fail")
@@ -148,12 +160,32 @@ def refusals(channel, seen):
     seen["no token"] = forger.error_of("WorkflowService.ListWorkflows")
 
 
+def odd_ways(channel, seen):
+    """Large, compressed, many at once, late and cancelled."""
+    laptop = Caller(channel, "laptop")
+    large = "x" * 5 * 1048576
+    seen["too large"] = laptop.error_of("WorkflowService.CreateWorkflow", name="w", encrypted_data=large)
+    nobody = Caller(channel, "laptop", token="")
+    seen["nobody, too large"] = nobody.error_of("WorkflowService.CreateWorkflow", name="w", encrypted_data=large)
+    laptop.metadata += (("x-large", "x" * 7000), ("x-trace-bin", b"\x00\xff"))
+    calls = [laptop.future("WorkflowService.ListWorkflows", limit=1) for _ in range(500)]
+    seen["many"] = sum(len(call.result().workflows) for call in calls)
+    seen["late"] = laptop.error_of("SyncService.Subscribe", _timeout=0.5)["code"]
+    left = laptop.future("AgentService.PollTasks", wait="20s")
+    left.cancel()
+    seen["cancelled"] = left.cancelled()
+    with grpc.insecure_channel(ADDRESS, options=OPTIONS, compression=grpc.Compression.Gzip) as zipping:
+        made = Caller(zipping, "laptop").call("WorkflowService.CreateWorkflow", name="w", encrypted_data="x" * 1048576)
+        seen["compressed"] = len(made.encrypted_data)
+
+
 def main():
     seen = {}
-    with grpc.insecure_channel(ADDRESS, options=[("grpc.enable_http_proxy", 0)]) as channel:
+    with grpc.insecure_channel(ADDRESS, options=OPTIONS) as channel:
         workflows_and_agents(channel, seen)
         state(channel, seen)
         refusals(channel, seen)
+        odd_ways(channel, seen)
     print(json.dumps(seen))
 
 
