@@ -1,5 +1,16 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomUUID } from "node:crypto";
-import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import { calculateJwkThumbprint } from "jose";
 import { ServiceError } from "../../domain/errors.ts";
@@ -96,9 +107,8 @@ async function writeAside(dir: string, text: string): Promise<string> {
 }
 
 async function readKey(path: string, kid: string): Promise<KeyFile | null> {
-  const text = await readIfThere(path);
+  const text = await readPrivate(path);
   if (text === null) return null;
-  await refuseReadable(path);
   try {
     const { privateKey, retiredAtMs } = parseKey(text);
     if ((await calculateJwkThumbprint(privateKey)) === kid) return { kid, privateKey, retiredAtMs };
@@ -108,11 +118,26 @@ async function readKey(path: string, kid: string): Promise<KeyFile | null> {
   throw unreadable(path);
 }
 
-/** Whoever reads a signing key can speak for every owner. */
-async function refuseReadable(path: string): Promise<void> {
-  const { mode } = await stat(path);
-  if ((mode & 0o077) === 0 || process.platform === "win32") return;
+/** null when there is none. Whoever reads a signing key can speak for every owner: nobody may. */
+async function readPrivate(path: string): Promise<string | null> {
+  const file = await openIfThere(path);
+  if (file === null) return null;
+  try {
+    const { mode } = await file.stat();
+    if ((mode & 0o077) === 0 || process.platform === "win32") return await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
   throw new ServiceError("UNAVAILABLE", `Others can read ${path}. Run: chmod 600 ${path}`);
+}
+
+async function openIfThere(path: string): Promise<FileHandle | null> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  }
 }
 
 function textOf(privateKey: KeyObject, retiredAtMs: number | null): string {
