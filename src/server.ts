@@ -22,6 +22,7 @@ import { createCors } from "./doors/cors.ts";
 import { createGrpcServer } from "./doors/grpc.ts";
 import { createGrpcLane } from "./doors/grpc-lane.ts";
 import { createHttpServer } from "./doors/http.ts";
+import { idleCloser } from "./doors/idle-connections.ts";
 import { finish, listen } from "./doors/listening.ts";
 import { createRestDoor } from "./doors/rest/door.ts";
 import { createTokenDoor } from "./doors/rest/token-door.ts";
@@ -104,6 +105,7 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
   const calls = { config, world, log, services, presence, onFailure };
   const doors = await openDoors(calls, closers);
   const http = createHttpServer(doors);
+  const closeIdle = idleCloser(http);
   const grpc = createGrpcServer(doors.connect, doors.lane);
   closers.defer(() => {
     http.closeAllConnections();
@@ -113,7 +115,7 @@ async function open(config: ServerConfig, world: World, closers: Closers): Promi
     stopping.abort();
     grpc.goAway();
     // A connection whose last answer has gone out is idle only then, and nothing tells of it.
-    const letGo = setInterval(() => http.closeIdleConnections(), 50);
+    const letGo = setInterval(closeIdle, 50);
     await finish([http, grpc.server]);
     clearInterval(letGo);
   });

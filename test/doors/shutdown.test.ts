@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { GoingAwayReason, UpdateKind } from "../../gen/sealflow/v1/sync_pb.ts";
@@ -22,6 +24,15 @@ test("an idle server with open connections stops at once", async () => {
   for (const wire of wires) await rpcCaller(server, me, wire).workflows.listWorkflows({});
   expect(await stopTime(server)).toBeLessThan(stopMs);
   expect(faultsOf(server)).toEqual([]);
+});
+
+test("a connection that was never used holds nothing up", async () => {
+  const server = await startTestServer();
+  const unused = connect(Number(new URL(server.httpUrl).port), "127.0.0.1");
+  await once(unused, "connect");
+  const me = await newOwner(server);
+  await me.ok("GET", "/workflows");
+  expect(await stopTime(server)).toBeLessThan(stopMs);
 });
 
 test("an execute that waits answers with the present state", async () => {
