@@ -116,6 +116,7 @@ async function publishedManifest(needed: readonly string[]): Promise<string> {
       "./client": exported("./src/client/client"),
       "./agent": exported("./src/client/agent"),
       "./crypto": exported("./src/client/crypto"),
+      "./file-storage": exported("./src/client/replica/file-storage"),
       "./gen/*": "./gen/*",
       "./proto/*": "./proto/*",
       "./package.json": "./package.json",

@@ -26,6 +26,35 @@ export {
   unsealRecord,
 } from "./crypto.ts";
 export { type FailedCall, type Reason, reasonOf } from "./error-reason.ts";
+export { indexedDbStorage } from "./replica/indexed-db-storage.ts";
+export { memoryStorage } from "./replica/memory-storage.ts";
+export {
+  openReplica,
+  type RecordDraft,
+  type ReplicaOptions,
+  type StateReplica,
+} from "./replica/replica.ts";
+export { ReplicaError, type ReplicaErrorCode } from "./replica/replica-error.ts";
+export type {
+  Conflict,
+  DeletedRecord,
+  LiveRecord,
+  Refusal,
+  RefusalCode,
+  ReplicaEvent,
+  ReplicaRecord,
+  Resolution,
+} from "./replica/replica-events.ts";
+export type {
+  OpenStorage,
+  PendingPush,
+  Position,
+  RecordName,
+  ReplicaStorage,
+  StoredChange,
+  StoredRecord,
+  StoredState,
+} from "./replica/replica-storage.ts";
 
 /** The three services, typed by the contract. */
 export interface Sealflow {
