@@ -5,17 +5,21 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** A web site of its own origin with one page, which runs page.ts. */
+/** A web site of its own origin with one page, which runs a script of this folder. */
 export interface WebSite extends AsyncDisposable {
   readonly origin: string;
   /** What the page is told: where the server is, and its token. */
-  give(given: { readonly server: string; readonly token: string }): void;
+  give(given: {
+    readonly server: string;
+    readonly token: string;
+    readonly [more: string]: unknown;
+  }): void;
   /** The next thing that the page reports. */
   nextReport(): Promise<unknown>;
 }
 
-export async function openWebSite(): Promise<WebSite> {
-  const script = await bundle();
+export async function openWebSite(page = "page.ts"): Promise<WebSite> {
+  const script = await bundle(page);
   const reports = new ReportQueue();
   let given = {};
   const files: Record<string, () => [type: string, content: string]> = {
@@ -48,9 +52,9 @@ export async function openWebSite(): Promise<WebSite> {
 }
 
 /** The client package as an application would bundle it. */
-async function bundle(): Promise<string> {
+async function bundle(page: string): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL("./page.ts", import.meta.url))],
+    entryPoints: [fileURLToPath(new URL(page, import.meta.url))],
     bundle: true,
     write: false,
     format: "esm",
