@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { newKey } from "../src/client/crypto.ts";
+import { startTestServer } from "./doors/server.ts";
 import { makeFolder } from "./suites/open-store.ts";
 
 const run = promisify(execFile);
@@ -80,18 +82,46 @@ test("is typed for those who import it", async () => {
      // @ts-expect-error an agent needs a handler
      runAgent({ server: "http://localhost:8080", token: "t", id: "a" });`,
   );
+  expect(await typeErrors("typed.ts")).toBe("");
+});
+
+const types = join(root, "node_modules/@types");
+
+test("runs the replica of its manual, which is typed", async () => {
+  await using server = await startTestServer();
+  const [, example = ""] =
+    /### Keep state in step[\s\S]*?```ts\n([\s\S]*?)```/.exec(
+      await readFile(join(installed, "README.md"), "utf8"),
+    ) ?? [];
+  const given = { server: server.httpUrl, token: await server.token({ sub: "me" }), key: newKey() };
+  const constants = Object.entries(given).map(
+    ([name, value]) => `const ${name} = ${JSON.stringify(value)};\n`,
+  );
+  const end = "while (notes.pendingCount > 0) await new Promise((r) => setTimeout(r, 20));";
+  const program = "replica.ts";
+  await writeFile(
+    join(app, program),
+    `${constants.join("")}${example}${end}\nawait notes.close();`,
+  );
+  expect(await typeErrors(program)).toBe("");
+  const { stdout } = await run(process.execPath, [program], { cwd: app });
+  const lines = stdout.trim().split("\n");
+  expect(lines).toContainEqual(expect.stringMatching(/^n1 to be or not to be (true|false)$/));
+  expect(lines.filter((line) => line === "pushed n1")).toHaveLength(2);
+});
+
+/** What the compiler says of a program that imports the package. */
+async function typeErrors(program: string): Promise<string> {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   const options =
     "--noEmit --strict --module nodenext --target es2024 --lib es2024,dom,dom.iterable";
   const { stdout } = await run(
     process.execPath,
-    [tsc, ...options.split(" "), "--types", "node", "--typeRoots", types, "typed.ts"],
+    [tsc, ...options.split(" "), "--types", "node", "--typeRoots", types, program],
     { cwd: app },
   ).catch((failure: { stdout: string }) => failure);
-  expect(stdout).toBe("");
-});
-
-const types = join(root, "node_modules/@types");
+  return stdout;
+}
 
 test("its command tells its version", async () => {
   const { stdout } = await run(process.execPath, [await command(), "--version"]);
