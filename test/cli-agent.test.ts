@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { newKey } from "../src/client/crypto.ts";
 import { here } from "./cli/here.ts";
+import { isRunning } from "./cli/processes.ts";
 import {
   newDir,
   type Running,
@@ -100,7 +101,7 @@ test("a second Ctrl-C kills at once, and what was started with it", async () => 
   await agent.until(/draining/);
   agent.send("SIGINT");
   expect(await agent.exited).toBe(1);
-  await expect.poll(() => isRunning(child)).toBe(false);
+  await expect.poll(() => isRunning(Number(child))).toBe(false);
 });
 
 test("a server that dies while a command runs gets its result when it is back", async () => {
@@ -234,16 +235,3 @@ async function startTask(
   await agent.until(/^why$/m);
   return body.executionId;
 }
-
-/** One that has ended may stay as a zombie where nobody collects it. */
-function isRunning(pid: string): boolean {
-  try {
-    process.kill(Number(pid), 0);
-    return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
-  } catch (error) {
-    // Elsewhere than on Linux there is no such file, and whoever can be signalled runs.
-    return error instanceof Error && "code" in error && error.code === "ENOENT" && !isLinux;
-  }
-}
-
-const isLinux = process.platform === "linux";

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type AgentTask, TaskAbortedError, TaskFailedError } from "../src/client/agent.ts";
 import { type CommandOptions, runCommand } from "../src/client/command-handler.ts";
+import { isRunning } from "./cli/processes.ts";
 
 const never = new AbortController().signal;
 
@@ -45,15 +46,6 @@ async function failureOf(running: Promise<unknown>): Promise<TaskFailedError> {
 
 async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 describe("what the command gets", () => {
@@ -166,13 +158,15 @@ describe("a task that is to stop", () => {
     const folder = await mkdtemp(join(tmpdir(), "sealflow-command-"));
     const pidFile = join(folder, "pid");
     const stop = new AbortController();
-    const running = run(["sh", "-c", `sleep 60 & echo $! > ${pidFile}; wait`], {}, stop.signal);
+    const script = `sleep 60 & echo $! > ${pidFile}.part; mv ${pidFile}.part ${pidFile}; wait`;
+    const running = run(["sh", "-c", script], {}, stop.signal);
     const settled = running.catch((reason: unknown) => reason);
     await until(() => existsSync(pidFile));
     stop.abort(new TaskAbortedError("lease_lost"));
     expect(await settled).toMatchObject({ why: "lease_lost" });
     const pid = Number(await readFile(pidFile, "utf8"));
-    await until(() => !isAlive(pid));
+    expect(pid).toBeGreaterThan(0);
+    await until(() => !isRunning(pid));
   });
 
   test("may still end well", async () => {
