@@ -2,6 +2,7 @@ import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { type FieldViolation, ServiceError } from "../domain/errors.ts";
+import { type Check, compileRules } from "./rules-check.ts";
 
 /**
  * Holds a message against the rules of the contract. Throws VALIDATION_ERROR with all it breaks,
@@ -23,7 +24,11 @@ export function createValidate(): Validate {
       return known.test(text);
     },
   });
+  const checks = new Map<DescMessage, Check<Message>>();
   return (schema, message, problems = []) => {
+    const check = checks.get(schema) ?? compileRules(schema);
+    checks.set(schema, check);
+    if (problems.length === 0 && check(message)) return;
     const result = validator.validate(schema, message);
     if (result.kind === "error") throw result.error;
     const fields = new Map(problems.map((problem) => [snakePath(problem.field), problem]));
