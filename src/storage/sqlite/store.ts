@@ -1,11 +1,11 @@
 import type { Database } from "better-sqlite3";
-import { drizzle } from "drizzle-orm/better-sqlite3";
 import type { Clock } from "../../domain/clock.ts";
 import type { Store } from "../port.ts";
 import type { Sealer } from "../sealing.ts";
 import { createAgentNames } from "./agents/agent-names.ts";
 import { createAgentStore } from "./agents/agents.ts";
 import { createClientStore } from "./clients.ts";
+import { openDrizzle } from "./compiled-session.ts";
 import type { SqliteContext } from "./context.ts";
 import { createMoves } from "./executions/create-moves.ts";
 import { createExecutionContent } from "./executions/execution-content.ts";
@@ -37,7 +37,7 @@ export interface SqliteStoreParts {
 
 export function createSqliteStore(parts: SqliteStoreParts): Store {
   const { connection, clock, sealer, newToken } = parts;
-  const db = drizzle(connection);
+  const db = openDrizzle(connection);
   const writer = createWriter(connection);
   const ledger = createLedger(db, clock);
   const context: SqliteContext = { db, writer, ledger, clock, sealer, newToken };
