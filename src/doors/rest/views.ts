@@ -23,6 +23,7 @@ import {
 } from "../../../gen/sealflow/v1/sync_pb.ts";
 import type { Task } from "../../../gen/sealflow/v1/task_pb.ts";
 import { type Workflow, WorkflowStatus } from "../../../gen/sealflow/v1/workflow_pb.ts";
+import { isoTime } from "../../domain/iso-time.ts";
 import { parseJson } from "../../domain/json-text.ts";
 import { durationText } from "./durations.ts";
 
@@ -252,8 +253,7 @@ function statusWord({ status }: LifecycleChange): string | undefined {
 
 export function time(timestamp: Timestamp | undefined): string | undefined {
   if (timestamp === undefined) return undefined;
-  const ms = Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6);
-  return new Date(ms).toISOString();
+  return isoTime(Number(timestamp.seconds) * 1000 + Math.floor(timestamp.nanos / 1e6));
 }
 
 function unlessEmpty(text: string): string | undefined {

@@ -16,6 +16,8 @@ export interface Ledger {
   /** Adds to a counter; `by` may be negative. */
   count(key: CounterKey, by: number): void;
   counted(key: CounterKey): number;
+  /** Of all statuses. */
+  total(owner: string, kind: string): number;
 }
 
 /** Positions of one owner's feed, in the order they are taken. */
@@ -64,6 +66,14 @@ export function createLedger(db: BetterSQLite3Database, clock: Clock): Ledger {
         AND ${counter.status} = ${sql.placeholder("status")}`,
     )
     .prepare();
+  const readTotal = db
+    .select({ n: sql<number | null>`sum(${counter.n})` })
+    .from(counter)
+    .where(
+      sql`${counter.owner} = ${sql.placeholder("owner")}
+        AND ${counter.kind} = ${sql.placeholder("kind")}`,
+    )
+    .prepare();
 
   const head = (owner: string) => readHead.get({ owner })?.seq ?? 0;
   function positions(owner: string): Positions {
@@ -93,6 +103,7 @@ export function createLedger(db: BetterSQLite3Database, clock: Clock): Ledger {
       addCount.run({ owner, kind, status, by });
     },
     counted: ({ owner, kind, status }) => readCount.get({ owner, kind, status })?.n ?? 0,
+    total: (owner, kind) => readTotal.get({ owner, kind })?.n ?? 0,
   };
 }
 
