@@ -1,7 +1,7 @@
 import type { DescMethod, DescService, Message, MessageInitShape } from "@bufbuild/protobuf";
 import { ServiceError } from "../domain/errors.ts";
 import type { Group } from "../domain/groups.ts";
-import type { Call, Handlers, Outcome } from "../services/call.ts";
+import type { Burst, Call, Handlers, Outcome } from "../services/call.ts";
 import { type Authenticate, type Caller, isForgery, requireGroup } from "./auth/authenticate.ts";
 import { guard, type Journey, type JourneyLog, logSuccess, mapError } from "./journey.ts";
 import { untilBody, untilLeft } from "./leaving.ts";
@@ -22,7 +22,7 @@ export interface Answer {
 export interface Chain {
   unary(wire: WireCall): Promise<Answer>;
   /** Resolves when the stream may begin. */
-  stream(wire: WireCall): Promise<AsyncIterable<Answer["message"]>>;
+  stream(wire: WireCall): Promise<AsyncIterable<Burst<Answer["message"]>>>;
 }
 
 export interface ChainParts extends JourneyLog {
@@ -77,8 +77,8 @@ export function createChain(parts: ChainParts): Chain {
       const journey = begin(wire);
       try {
         const { handle, request, call } = await admit(parts, { routes, journey });
-        const messages = handle(request as never, call) as AsyncIterable<Message>;
-        return guard(parts, journey, messages);
+        const bursts = handle(request as never, call) as AsyncIterable<Burst<Message>>;
+        return guard(parts, journey, bursts);
       } catch (cause) {
         throw mapError(parts, journey, cause);
       }

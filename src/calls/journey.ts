@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import { ServiceError } from "../domain/errors.ts";
 import { spans } from "../domain/limits.ts";
-import type { Outcome } from "../services/call.ts";
+import type { Burst, Outcome } from "../services/call.ts";
 import type { Caller } from "./auth/authenticate.ts";
 import { departureError } from "./leaving.ts";
 import { describeFault, type Log } from "./log.ts";
@@ -31,8 +31,8 @@ const slowMs = 1000;
 export async function* guard(
   parts: JourneyLog,
   journey: Journey,
-  messages: AsyncIterable<Message>,
-): AsyncGenerator<Message> {
+  bursts: AsyncIterable<Burst<Message>>,
+): AsyncGenerator<Burst<Message>> {
   let timer: NodeJS.Timeout | undefined;
   let hasStalled = false;
   journey.wire.onProgress(() => timer?.refresh());
@@ -44,9 +44,9 @@ export async function* guard(
     journey.wire.drop();
   };
   try {
-    for await (const message of messages) {
+    for await (const burst of bursts) {
       timer = setTimeout(letGo, spans.streamStallMs);
-      yield message;
+      yield burst;
       clearTimeout(timer);
       timer = undefined;
       if (hasStalled) return;

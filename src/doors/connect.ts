@@ -181,7 +181,7 @@ class ConnectCall implements WireCall {
   /** Whether the body was read and decoded. */
   hasMessage = false;
   #answer: Promise<Answer> | undefined;
-  #stream: Promise<AsyncIterable<Answer["message"]>> | undefined;
+  #stream: ReturnType<Chain["stream"]> | undefined;
 
   constructor(context: HandlerContext) {
     this.#context = context;
@@ -255,9 +255,9 @@ class ConnectCall implements WireCall {
     return message as Message;
   }
 
-  async *#streaming(stream: Promise<AsyncIterable<unknown>>): AsyncGenerator<Message> {
+  async *#streaming(stream: ReturnType<Chain["stream"]>): AsyncGenerator<Message> {
     try {
-      for await (const message of await stream) yield message as Message;
+      for await (const burst of await stream) yield* burst as readonly Message[];
     } catch (cause) {
       raise(cause);
     }

@@ -24,6 +24,9 @@ interface LaneRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
+/** Of the messages of streams, by the message. */
+const frames = new WeakMap<Answer["message"], Buffer>();
+
 /** A call of plain gRPC, from its first frame to its last. */
 export class LaneCall implements WireCall {
   readonly method: DescMethod;
@@ -139,12 +142,12 @@ export class LaneCall implements WireCall {
 
   async stream(): Promise<void> {
     try {
-      for await (const message of await this.#parts.chain.stream(this)) {
-        const frame = this.#encode(message);
+      for await (const burst of await this.#parts.chain.stream(this)) {
+        const frames = burst.map((message) => this.#encodeShared(message));
         // (The chain sees for itself that nobody is there any more.)
         if (this.#stream.closed) continue;
         this.#begin();
-        await this.#write(frame);
+        await this.#write(Buffer.concat(frames));
       }
       if (this.#stream.closed) return;
       this.#begin();
@@ -155,8 +158,8 @@ export class LaneCall implements WireCall {
   }
 
   /** Resolves when there is room again, or nobody reads any more. */
-  async #write(frame: Buffer): Promise<void> {
-    for (const slice of inSlices(frame)) {
+  async #write(frames: Buffer): Promise<void> {
+    for (const slice of inSlices(frames)) {
       if (this.#stream.closed) return;
       if (!this.#stream.write(slice)) await this.#whenFree();
       this.#tellProgress();
@@ -166,6 +169,15 @@ export class LaneCall implements WireCall {
   #encode(message: Answer["message"]): Buffer {
     const { output } = this.method;
     return frameOf(toBinary(output, create(output, message)));
+  }
+
+  /** A message that goes out on many streams is encoded once. */
+  #encodeShared(message: Answer["message"]): Buffer {
+    const known = frames.get(message);
+    if (known !== undefined) return known;
+    const frame = this.#encode(message);
+    frames.set(message, frame);
+    return frame;
   }
 
   #begin(): void {

@@ -53,11 +53,14 @@ export interface ServiceParts {
   readonly stopping: AbortSignal;
 }
 
+/** Messages of a stream that are there at once, at least one; each goes out on its own. */
+export type Burst<T> = readonly T[];
+
 export type Handler<M extends DescMethod> =
   M extends DescMethodUnary<infer I, infer O>
     ? (request: MessageShape<I>, call: Call) => Promise<MessageInitShape<O>>
     : M extends DescMethodServerStreaming<infer I, infer O>
-      ? (request: MessageShape<I>, call: Call) => AsyncIterable<MessageInitShape<O>>
+      ? (request: MessageShape<I>, call: Call) => AsyncIterable<Burst<MessageInitShape<O>>>
       : never;
 
 /** Every rpc of a service; a forgotten one does not compile. */

@@ -11,16 +11,27 @@ import { ServiceError } from "../domain/errors.ts";
 import { limits, spans } from "../domain/limits.ts";
 import { cursorOf, type FeedItem } from "../domain/record.ts";
 import type { FeedPage, FeedQuery } from "../storage/port.ts";
-import type { Call, ServiceParts } from "./call.ts";
+import type { Burst, Call, ServiceParts } from "./call.ts";
 import { waitMs } from "./execute.ts";
 import { checkCursor, feedFilter } from "./feed-filter.ts";
 import { changeKinds, toChange, toRecord } from "./record-messages.ts";
+import type { SharedFeed } from "./shared-feed.ts";
 import { Waiter } from "./wait.ts";
 
 type Update = MessageInitShape<typeof SyncUpdateSchema>;
+type Updates = AsyncGenerator<Burst<Update>>;
+type ItemUpdate = Update & { readonly prevCursor: bigint };
 
 const streamPageSize = 256;
 const streamPageBytes = 1024 * 1024;
+/** So much data goes out at once. */
+const burstBytesMax = 64 * 1024;
+
+/** What all streams share. */
+export interface StreamParts {
+  readonly streams: OpenStreams;
+  readonly feed: SharedFeed;
+}
 
 /** How many streams each owner has open. */
 export class OpenStreams {
@@ -47,10 +58,10 @@ export class OpenStreams {
  * reads slowly holds the loop, and one page of memory.
  */
 export async function* subscribe(
-  parts: ServiceParts & { readonly streams: OpenStreams },
+  parts: ServiceParts & StreamParts,
   call: Call,
   request: SubscribeRequest,
-): AsyncGenerator<Update> {
+): Updates {
   const since = request.since === undefined ? undefined : readSince(Number(request.since));
   const filter = feedFilter(call, request, request.excludeOwn && since?.kind !== "all");
   const waiter = new Waiter(call).with(parts.streams.enter(call.owner)).onAbort(parts.stopping);
@@ -59,10 +70,11 @@ export async function* subscribe(
     waiter.with(parts.wakeups.feeds.listen(call.owner, waiter.wake));
     const head = await parts.store.records.head(call.owner);
     if (since !== undefined) checkCursor(since, head);
-    const query = { ...filter, ...start(since, head) };
+    const { after, ...page } = start(since, head);
     const heartbeatMs = waitMs(request.heartbeat, spans.streamHeartbeatMaxMs);
     yield* follow(parts, call, {
-      query,
+      after,
+      read: parts.feed.follow(call.owner, { ...filter, ...page }),
       waiter,
       ending,
       heartbeatMs: heartbeatMs ?? spans.streamHeartbeatMs,
@@ -73,7 +85,8 @@ export async function* subscribe(
 }
 
 interface Following {
-  readonly query: FeedQuery;
+  readonly after: number;
+  read(after: number): Promise<FeedPage>;
   readonly waiter: Waiter;
   readonly ending: { readonly reason: GoingAwayReason | undefined };
   readonly heartbeatMs: number;
@@ -82,28 +95,27 @@ interface Following {
 async function* follow(
   { store }: ServiceParts,
   call: Call,
-  { query, waiter, ending, heartbeatMs }: Following,
-): AsyncGenerator<Update> {
-  const stream = new UpdateChain(query.after);
-  yield stream.ready(store.epoch);
+  { after, read, waiter, ending, heartbeatMs }: Following,
+): Updates {
+  const stream = new UpdateChain(after);
+  yield [stream.ready(store.epoch)];
   let isUpToDate = false;
   while (!call.signal.aborted && ending.reason === undefined) {
-    const after = stream.cursor;
-    const page: FeedPage = await store.records.readFeed(call.owner, { ...query, after });
-    for (const item of page.items) yield stream.item(item);
+    const page = await read(stream.cursor);
+    yield* stream.bursts(page.items);
     stream.skipTo(page.cursor);
     if (page.hasMore) {
       // A filter that drops everything must not keep the loop from the others.
       if (page.items.length === 0) await setImmediate();
       continue;
     }
-    if (!isUpToDate) yield stream.control(UpdateKind.UP_TO_DATE);
+    if (!isUpToDate) yield [stream.control(UpdateKind.UP_TO_DATE)];
     isUpToDate = true;
     // (News that the filter drops is no sign of life: it puts off no heartbeat.)
-    if (stream.silentMs() >= heartbeatMs) yield stream.control(UpdateKind.HEARTBEAT);
+    if (stream.silentMs() >= heartbeatMs) yield [stream.control(UpdateKind.HEARTBEAT)];
     await waiter.wait(heartbeatMs - stream.silentMs());
   }
-  if (ending.reason !== undefined) yield stream.goingAway(store.epoch, ending.reason);
+  if (ending.reason !== undefined) yield [stream.goingAway(store.epoch, ending.reason)];
 }
 
 /** From where to read, and which tombstones a snapshot leaves out. */
@@ -143,6 +155,9 @@ const tokenEnds = {
   revoked: GoingAwayReason.TOKEN_REVOKED,
 } as const;
 
+/** The last message made of an item: who follows in step is told the same. */
+const lastUpdates = new WeakMap<FeedItem, ItemUpdate>();
+
 /** Chains each message to the one before by `prev_cursor`. */
 class UpdateChain {
   cursor: number;
@@ -158,13 +173,32 @@ class UpdateChain {
     return { ...this.control(UpdateKind.READY), epoch };
   }
 
-  item(item: FeedItem): Update {
-    this.cursor = cursorOf(item);
-    if (item.record === undefined) {
-      return { ...this.control(changeKinds[item.change.kind]), change: toChange(item.change) };
+  *bursts(items: readonly FeedItem[]): Generator<Burst<Update>> {
+    let burst: Update[] = [];
+    let bytes = 0;
+    for (const item of items) {
+      const itemBytes = item.record?.encryptedData.length ?? 0;
+      if (burst.length > 0 && bytes + itemBytes > burstBytesMax) {
+        yield burst;
+        [burst, bytes] = [[], 0];
+      }
+      burst.push(this.#item(item));
+      bytes += itemBytes;
     }
-    const kind = item.record.deleted ? UpdateKind.STATE_DELETED : UpdateKind.STATE_UPSERTED;
-    return { ...this.control(kind), record: toRecord(item.record) };
+    if (burst.length > 0) yield burst;
+  }
+
+  #item(item: FeedItem): Update {
+    this.cursor = cursorOf(item);
+    const last = lastUpdates.get(item);
+    const link = this.control(kindOf(item));
+    if (last !== undefined && last.prevCursor === link.prevCursor) return last;
+    const update =
+      item.record === undefined
+        ? { ...link, change: toChange(item.change) }
+        : { ...link, record: toRecord(item.record) };
+    lastUpdates.set(item, update);
+    return update;
   }
 
   /** Past what the filters left out. */
@@ -187,6 +221,11 @@ class UpdateChain {
   goingAway(epoch: string, reason: GoingAwayReason): Update {
     return { ...this.control(UpdateKind.GOING_AWAY), epoch, reason };
   }
+}
+
+function kindOf({ record, change }: FeedItem): UpdateKind {
+  if (record === undefined) return changeKinds[change.kind];
+  return record.deleted ? UpdateKind.STATE_DELETED : UpdateKind.STATE_UPSERTED;
 }
 
 function tooManyStreams(): ServiceError {

@@ -16,13 +16,14 @@ import {
   toRecord,
   toRecordWithoutData,
 } from "./record-messages.ts";
+import { SharedFeed } from "./shared-feed.ts";
 import { OpenStreams, subscribe } from "./subscribe.ts";
 import { withWaiter } from "./wait.ts";
 
 /** State that is pushed, pulled and streamed. */
 export function syncHandlers(parts: ServiceParts): Handlers<typeof SyncService> {
   const { store, wakeups, clock } = parts;
-  const streams = new OpenStreams();
+  const shared = { streams: new OpenStreams(), feed: new SharedFeed(store.records, wakeups.feeds) };
   return {
     async pushState(request, { owner, agentId }) {
       const drafts = draftsOf(request);
@@ -56,7 +57,7 @@ export function syncHandlers(parts: ServiceParts): Handlers<typeof SyncService> 
       };
     },
 
-    subscribe: (request, call) => subscribe({ ...parts, streams }, call, request),
+    subscribe: (request, call) => subscribe({ ...parts, ...shared }, call, request),
   };
 }
 

@@ -28,7 +28,7 @@ export class Bells {
   readonly #listeners = new Map<string, Set<() => void>>();
 
   ring(name: string): void {
-    this.wake(this.#listeners.get(name) ?? []);
+    this.wake(this.#listeners.get(name) ?? [], name);
   }
 
   /** Calls back at every ring from now on, until disposed of. */
@@ -43,24 +43,46 @@ export class Bells {
     };
   }
 
-  protected wake(listeners: Iterable<() => void>): void {
+  protected wake(listeners: Iterable<() => void>, _name: string): void {
     for (const listener of listeners) listener();
   }
 }
 
+/** Told of rings before anyone is woken, and when all have been. */
+export interface FeedWatcher {
+  rang(owner: string): void;
+  quiet(): void;
+}
+
+/** In so many turns of the event loop the answer of a write is on the wire, trailers and all. */
+const turnsBetween = 3;
+
 /**
- * Bells that many may follow. Whoever is woken reads and sends at once, which takes longer than the
- * write that rang: so one is woken now and the others one in each turn of the event loop, between
- * which other calls are served. One that is still to be woken when it rings again is woken once,
- * and finds all that came.
+ * Bells that many may follow. Whoever is woken reads and sends at once, and a hundred of them take
+ * longer than many writes: so they are woken one by one with some turns of the event loop between,
+ * in which the write that rang is answered and other calls are served. One that is still to be woken
+ * when it rings again is woken once, and finds all that came.
  */
 export class FeedBells extends Bells {
   readonly #late = new Set<() => void>();
-  #isTurning = false;
+  readonly #watchers: FeedWatcher[] = [];
+  #isWaking = false;
 
-  protected override wake(listeners: Iterable<() => void>): void {
+  /** From a ring until the turn after the last listener's. */
+  get isWaking(): boolean {
+    return this.#isWaking;
+  }
+
+  watch(watcher: FeedWatcher): void {
+    this.#watchers.push(watcher);
+  }
+
+  protected override wake(listeners: Iterable<() => void>, name: string): void {
+    for (const { rang } of this.#watchers) rang(name);
     for (const listener of listeners) this.#late.add(listener);
-    if (!this.#isTurning) this.#turn();
+    if (this.#isWaking || this.#late.size === 0) return;
+    this.#isWaking = true;
+    afterTurns(turnsBetween, this.#wakeNext);
   }
 
   override listen(name: string, listener: () => void): Disposable {
@@ -73,13 +95,19 @@ export class FeedBells extends Bells {
     };
   }
 
-  readonly #turn = (): void => {
+  readonly #wakeNext = (): void => {
     const [listener] = this.#late;
-    if (listener !== undefined) {
-      this.#late.delete(listener);
-      listener();
+    if (listener === undefined) {
+      this.#isWaking = false;
+      for (const { quiet } of this.#watchers) quiet();
+      return;
     }
-    this.#isTurning = this.#late.size > 0;
-    if (this.#isTurning) setImmediate(this.#turn);
+    this.#late.delete(listener);
+    listener();
+    afterTurns(turnsBetween, this.#wakeNext);
   };
+}
+
+function afterTurns(count: number, run: () => void): void {
+  setImmediate(count === 1 ? run : () => afterTurns(count - 1, run));
 }

@@ -63,15 +63,17 @@ async function serveAnswer(chain: Chain, { wire, route, call }: Served<AnswerRou
 }
 
 async function serveStream(chain: Chain, { wire, route, call }: Served<StreamRoute>) {
-  const messages = await chain.stream(call);
-  await sendEvents(wire, eventsOf(route, messages), () => call.progressed());
+  const bursts = await chain.stream(call);
+  await sendEvents(wire, eventsOf(route, bursts), () => call.progressed());
 }
 
 async function* eventsOf(
   { tellEach }: StreamRoute,
-  messages: AsyncIterable<unknown>,
+  bursts: AsyncIterable<readonly unknown[]>,
 ): AsyncGenerator<ServerEvent> {
-  for await (const message of messages) yield tellEach(message as Message);
+  for await (const burst of bursts) {
+    for (const message of burst) yield tellEach(message as Message);
+  }
 }
 
 function splitUrl(url: string): [path: string, query: string] {
