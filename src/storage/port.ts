@@ -282,7 +282,10 @@ export interface Grants {
   readonly tasks: readonly Task[];
   /** The agent's capabilities, as they counted for this poll. */
   readonly capabilities: readonly string[];
-  /** When the next execution that the agent may take will be due; null when none waits. */
+  /**
+   * When the next execution that the agent may take will be due; null when none waits, or when tasks
+   * were granted.
+   */
   readonly nextDueUs: number | null;
 }
 

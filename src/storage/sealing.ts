@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  randomBytes,
+} from "node:crypto";
 
 /** What a sealed value belongs to; it opens nowhere else. */
 export interface SealedPlace {
@@ -24,8 +31,9 @@ const tagBytes = 16;
 
 /** `masterKey`: 32 bytes. Each use has a key of its own, by HKDF-SHA-256 (RFC 5869). */
 export function createSealer(masterKey: Uint8Array): Sealer {
-  const sealKey = deriveKey(masterKey, "seal");
-  const fingerprintKey = deriveKey(masterKey, "fingerprint");
+  // As key objects: Node takes 40 µs more for each use of plain bytes.
+  const sealKey = createSecretKey(deriveKey(masterKey, "seal"));
+  const fingerprintKey = createSecretKey(deriveKey(masterKey, "fingerprint"));
   return {
     seal(place, text) {
       const nonce = randomBytes(nonceBytes);
@@ -49,7 +57,7 @@ export function createSealer(masterKey: Uint8Array): Sealer {
     },
     fingerprint: (content) =>
       createHmac("sha256", fingerprintKey).update(content).digest("base64url"),
-    keyCheck: Buffer.from(deriveKey(masterKey, "check")).toString("base64url"),
+    keyCheck: deriveKey(masterKey, "check").toString("base64url"),
   };
 }
 

@@ -14,8 +14,8 @@ import type { MoveStatements } from "./move-statements.ts";
 export interface Moves {
   /** Nothing -> queued. */
   queue(draft: NewExecution, touches: Touches): void;
-  /** Queued -> running, under a new token. */
-  grant(row: ExecutionRow, lease: NewLease, touches: Touches): void;
+  /** Queued -> running, under a new token. The row as it is then. */
+  grant(row: ExecutionRow, lease: NewLease, touches: Touches): ExecutionRow;
   /** Running -> running; queued by a lost lease -> running, and the loss is taken back. */
   renew(row: ExecutionRow, leaseUs: number): void;
   /** Running, or queued by a lost lease, -> queued. */

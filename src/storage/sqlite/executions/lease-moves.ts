@@ -19,7 +19,7 @@ export function createLeaseMoves({
       const changedUs = isFirst ? clock.wallUs() : row.changedUs;
       const leaseUntilUs = nowUs + leaseUs;
       const deadlineUs = row.deadlineUs ?? nowUs + row.timeoutUs;
-      const moved = statements.grant.run({
+      const granted = statements.grant.get({
         ...fromOf(row),
         wakeUs: Math.min(leaseUntilUs, deadlineUs),
         attempt: row.attempt + Number(row.isNewAttempt),
@@ -34,7 +34,7 @@ export function createLeaseMoves({
         seq: isFirst ? ledger.nextSeq(owner) : row.seq,
         changedUs,
       });
-      requireOne(moved);
+      if (granted === undefined) throw new Error(`${row.id} was not as it was read`);
       ledger.count(queuedCounter(owner), -1);
       if (isFirst) {
         book.note(row.workflowId, { waiting: -1, started: 1 }, touches);
@@ -42,6 +42,7 @@ export function createLeaseMoves({
       }
       // Who lost the lease before could take it up again until now.
       if (row.leaseToken !== "") touches.execution(row.id);
+      return granted;
     },
     renew(row, leaseUs) {
       const leaseUntilUs = clock.steadyUs() + leaseUs;

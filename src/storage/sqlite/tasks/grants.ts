@@ -22,13 +22,17 @@ export function createGrants(
   function heldOf({ owner, id }: Taker, { pollId }: Poll): readonly Task[] {
     if (pollId === "") return [];
     const nowUs = clock.steadyUs();
-    return rows.heldOfPoll.all({ agentOwner: owner, agentId: id, pollId, nowUs }).map(toTask);
+    return rows.heldOfPoll
+      .all({ agentOwner: owner, agentId: id, pollId, nowUs })
+      .map((row) => toTask(row));
   }
 
   function grant(id: string, { agent, poll }: Granting, touches: Touches): Task {
     const { pollId, leaseUs } = poll;
-    moves.grant(requireRow(rows.find.get({ id })), { agent, pollId, leaseUs }, touches);
-    const task = toTask(requireRow(rows.find.get({ id })));
+    const row = rows.find.get({ id });
+    if (row === undefined) throw new Error("a queued execution has gone");
+    const granted = moves.grant(row, { agent, pollId, leaseUs }, touches);
+    const task = toTask(granted, row.startedUs !== null);
     taskRows.insertGrant.run({
       executionId: id,
       attempt: task.attempt,
@@ -53,8 +57,7 @@ export function createGrants(
     const sight = see(agent, poll);
     if (sight.picked.length === 0) return { result: answer(sight, sight.held), touched };
     const tasks = sight.picked.map((id) => grant(id, { agent, poll }, touched));
-    const { nextDueUs } = queue.look(sight.taker, 1);
-    return { result: answer({ ...sight, nextDueUs }, tasks), touched };
+    return { result: answer({ ...sight, nextDueUs: null }, tasks), touched };
   }
 
   return async (agent, poll) => {
@@ -79,18 +82,21 @@ function answer({ taker, nextDueUs }: Sight, tasks: readonly Task[]): Grants {
   return { tasks, capabilities: taker.capabilities, nextDueUs };
 }
 
-/** Reads what the agent that holds an execution is given, the workflow's key included. */
+/**
+ * Reads what the agent that holds an execution is given, the workflow's key included. No progress is
+ * looked for when nobody can have left any.
+ */
 function createTaskReader(
   { sealer, clock }: SqliteContext,
   { content }: TaskNeeds,
   taskRows: TaskRows,
-): (row: ExecutionRow) => Task {
+): (row: ExecutionRow, mayHaveProgress?: boolean) => Task {
   function openKey({ owner, workflowId }: ExecutionRow, sealed: Buffer | null): string {
     if (sealed === null) return "";
     return sealer.open({ owner, id: workflowId, field: "encryption_key" }, sealed);
   }
 
-  return (row) => {
+  return (row, mayHaveProgress = true) => {
     const { id, workflowId, attempt, leaseToken } = row;
     const payload = workflowId === "" ? undefined : taskRows.payload.get({ id: workflowId });
     const nowUs = clock.steadyUs();
@@ -105,16 +111,11 @@ function createTaskReader(
       input: content.read(row, "input"),
       encryptedData: payload?.encryptedData ?? "",
       encryptionKey: openKey(row, payload?.sealedKey ?? null),
-      progress: content.read(row, "progress"),
+      progress: mayHaveProgress ? content.read(row, "progress") : "",
     };
   };
 }
 
 function left(untilUs: number | null, nowUs: number): number {
   return Math.max(0, (untilUs ?? nowUs) - nowUs);
-}
-
-function requireRow(row: ExecutionRow | undefined): ExecutionRow {
-  if (row === undefined) throw new Error("a queued execution has gone");
-  return row;
 }
