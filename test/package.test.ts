@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newKey } from "../src/client/crypto.ts";
+import { startForTest } from "./cli/processes.ts";
 import { startTestServer } from "./doors/server.ts";
 import { makeFolder } from "./suites/open-store.ts";
 
@@ -130,11 +131,8 @@ test("its command tells its version", async () => {
 
 test("its command serves, and its client makes a workflow there", async () => {
   const data = ["--data-dir", join(folder.path, "data")];
-  const server = spawn(
-    process.execPath,
-    [await command(), "serve", "--http-port", "0", "--grpc-port", "0", ...data],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
+  const options = ["--http-port", "0", "--grpc-port", "0", ...data];
+  const server = startForTest(process.execPath, [await command(), "serve", ...options]);
   try {
     const url = await addressPrinted(server);
     const { stdout: token } = await run(process.execPath, [

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, copyFile, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,6 +16,7 @@ import {
 import { holderPath, StoreHeldError } from "../src/storage/sqlite/file/lock.ts";
 import { migrationTimes, NewerStoreError } from "../src/storage/sqlite/migrate.ts";
 import { migrateSqliteFile, openSqliteStore } from "../src/storage/sqlite/open.ts";
+import { startForTest } from "./cli/processes.ts";
 import { makeWorkflow } from "./suites/drafts.ts";
 import { createFakeClock, makeFolder, testKey } from "./suites/open-store.ts";
 
@@ -61,9 +61,7 @@ describe("one server a file", () => {
       await openSqliteStore({ path: ${JSON.stringify(path)}, masterKey: new Uint8Array(32).fill(1), clock });
       process.stdout.write("open");
       setInterval(() => {}, 1000);`;
-    const other = spawn(process.execPath, ["--input-type=module", "-e", script], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const other = startForTest(process.execPath, ["--input-type=module", "-e", script]);
     await once(other.stdout, "data");
     await expect(openAt(path)).rejects.toThrow(StoreHeldError);
     other.kill("SIGKILL");
@@ -364,9 +362,7 @@ test("its lock is for its user alone, also where it was not", async () => {
 });
 
 async function outputOf(script: string): Promise<readonly unknown[]> {
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = startForTest(process.execPath, ["--input-type=module", "-e", script]);
   return JSON.parse(await text(child.stdout));
 }
 

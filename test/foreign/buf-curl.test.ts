@@ -1,8 +1,9 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { fromBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { startForTest } from "../cli/processes.ts";
 import { startTestServer, type TestServer } from "../doors/server.ts";
 import { bufPath, writeDescriptors } from "./buf.ts";
 
@@ -112,7 +113,7 @@ describe.each(Object.entries(protocols))("buf curl over %s", (name, { flags, at,
 
 /** What a stream prints first; then it is left. */
 async function firstMessages(options: readonly string[], count: number): Promise<unknown[]> {
-  const child = spawn(bufPath, options, { stdio: ["ignore", "pipe", "inherit"] });
+  const child = startForTest(bufPath, options);
   try {
     const messages: unknown[] = [];
     let text = "";

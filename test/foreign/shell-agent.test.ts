@@ -1,7 +1,7 @@
-import { spawn } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { startForTest } from "../cli/processes.ts";
 import { newDir, type Served, sealflow, serve } from "../cli/program.ts";
 
 /** The agent of docs/agents.md, as it stands there. */
@@ -15,7 +15,10 @@ function script(): string {
 interface Stage {
   readonly server: Served;
   readonly token: string;
-  readonly stderr: () => string;
+  /** What the agent itself printed, which is nothing while all is well. */
+  readonly printed: () => string;
+  /** As the kernel does when memory is short: the shell alone, at once. */
+  kill(): void;
   /** Executes and waits for the end; the execution. */
   // biome-ignore lint/suspicious/noExplicitAny: whatever the server says
   execute(body?: object): Promise<any>;
@@ -29,26 +32,25 @@ async function stage(command: string, env: Record<string, string> = {}): Promise
   const token = stdout.trim();
   const path = join(cwd, "agent.sh");
   writeFileSync(path, script());
-  const agent = spawn("/bin/sh", [path], {
+  const agent = startForTest("/bin/sh", [path], {
     cwd,
     env: {
       ...{ PATH: process.env["PATH"], TMPDIR: cwd, TOKEN: token, COMMAND: command },
       ...{ API: `${server.url}/api/v1`, ...env },
     },
-    stdio: ["ignore", "inherit", "pipe"],
   });
-  let stderr = "";
-  agent.stderr.on("data", (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  onTestFinished(() => {
-    agent.kill("SIGKILL");
-  });
+  let printed = "";
+  for (const stream of [agent.stdout, agent.stderr]) {
+    stream.on("data", (chunk: Buffer) => {
+      printed += chunk.toString();
+    });
+  }
   const { body } = await server.call(token, "/workflows", { name: "w" });
   return {
     server,
     token,
-    stderr: () => stderr,
+    printed: () => printed,
+    kill: () => void agent.kill("SIGKILL"),
     async execute(request = {}) {
       const path = `/workflows/${body.id}/execute`;
       return (await server.call(token, path, { wait: 50, ...request })).body;
@@ -57,7 +59,7 @@ async function stage(command: string, env: Record<string, string> = {}): Promise
 }
 
 test("it answers what its command prints, one task after another", async () => {
-  const { execute, stderr } = await stage(`sed 's/.*"input":\\({[^}]*}\\).*/\\1/'`);
+  const { execute, printed } = await stage(`sed 's/.*"input":\\({[^}]*}\\).*/\\1/'`);
   for (const word of ["to", "be"]) {
     const done = await execute({ input: { word, leaseToken: "not this one" } });
     expect(done).toMatchObject({
@@ -66,7 +68,7 @@ test("it answers what its command prints, one task after another", async () => {
       agentId: "shell",
     });
   }
-  expect(stderr()).toBe("");
+  expect(printed()).toBe("");
 });
 
 test("a command that fails is tried again", async () => {
@@ -94,10 +96,21 @@ test("a cancel kills its command, and what that started", async () => {
   await expect.poll(sleeps, { timeout: 5_000 }).toBe(false);
   // And it goes on.
   const next = await execute({ wait: 0 });
-  const state = () => server.call(token, `/executions/${next.executionId}`);
-  await expect.poll(async () => (await state()).body.status, { timeout: 10_000 }).toBe("running");
+  await expect.poll(sleeps, { timeout: 10_000 }).toBe(true);
   await server.call(token, `/executions/${next.executionId}/cancel`, {});
   await expect.poll(sleeps, { timeout: 10_000 }).toBe(false);
+});
+
+test("when it is killed, nothing keeps its lease, and its command ends too", async () => {
+  const marker = `87654.${process.pid}`;
+  const { server, token, execute, kill } = await stage(`sleep ${marker}`, { LEASE: "5" });
+  const { executionId } = await execute({ wait: 0 });
+  const sleeps = () => isRunning(`sleep ${marker}`);
+  await expect.poll(sleeps, { timeout: 10_000 }).toBe(true);
+  kill();
+  const read = async () => (await server.call(token, `/executions/${executionId}`)).body.status;
+  await expect.poll(read, { timeout: 18_000 }).toBe("pending");
+  await expect.poll(sleeps, { timeout: 5_000 }).toBe(false);
 });
 
 /** Whether a process was started as this. */
