@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -129,8 +129,9 @@ test("its command tells its version", async () => {
   expect(stdout).toContain(version);
 });
 
-test("its command serves, and its client makes a workflow there", async () => {
-  const data = ["--data-dir", join(folder.path, "data")];
+test("its command serves, and its client makes a workflow and many records there", async () => {
+  const dataDir = join(folder.path, "data");
+  const data = ["--data-dir", dataDir];
   const options = ["--http-port", "0", "--grpc-port", "0", ...data];
   const server = startForTest(process.execPath, [await command(), "serve", ...options]);
   try {
@@ -147,10 +148,20 @@ test("its command serves, and its client makes a workflow there", async () => {
        const sealflow = connect(url, { token, agentId: "laptop" });
        const { id, name } = await sealflow.workflows.createWorkflow({ name: "Count words" });
        const found = await sealflow.workflows.getWorkflow({ id });
+       const encryptedData = "A".repeat(10_000);
+       for (let batch = 0; batch < 5; batch++) {
+         const records = Array.from({ length: 100 }, (_, i) => ({
+           ...{ type: "note", entityId: \`\${batch}-\${i}\`, encryptedData, version: "1.0.0" },
+         }));
+         await sealflow.sync.pushState({ records });
+       }
        console.log(JSON.stringify([name, found.name]));`,
     );
     const { stdout } = await run(process.execPath, [program, url, token.trim()]);
     expect(JSON.parse(stdout)).toEqual(["Count words", "Count words"]);
+    // Its thread has a module of its own, and copies them into the file.
+    const fileBytes = async () => (await stat(join(dataDir, "sealflow.db"))).size;
+    await expect.poll(fileBytes, { timeout: 5_000 }).toBeGreaterThan(5_000_000);
   } finally {
     const ended = once(server, "exit");
     server.kill("SIGTERM");

@@ -54,7 +54,11 @@ async function nameCompiledFiles(target: string): Promise<void> {
 /** Answers the folders of the packages that went into it. */
 async function bundleCommand(target: string): Promise<readonly string[]> {
   const { metafile } = await bundle({
-    entryPoints: [join(root, "src/main.ts")],
+    // A thread begins with a module of its own.
+    entryPoints: ["main.ts", "storage/sqlite/file/checkpoint-worker.ts"].map((path) =>
+      join(root, "src", path),
+    ),
+    entryNames: "[name]",
     absWorkingDir: root,
     outdir: target,
     bundle: true,

@@ -14,6 +14,7 @@ import { createExecutionStore } from "./executions/executions.ts";
 import { createLeases } from "./executions/leases.ts";
 import { createQueue } from "./executions/queue.ts";
 import { createRuns } from "./executions/runs.ts";
+import { Checkpoints } from "./file/checkpoints.ts";
 import { createLedger } from "./ledger.ts";
 import { createPrune } from "./prune.ts";
 import { createRecordStore } from "./records/records.ts";
@@ -38,7 +39,9 @@ export interface SqliteStoreParts {
 export function createSqliteStore(parts: SqliteStoreParts): Store {
   const { connection, clock, sealer, newToken } = parts;
   const db = openDrizzle(connection);
-  const writer = createWriter(connection);
+  // A command beside a running server leaves the log to it.
+  const checkpoints = parts.lock === undefined ? undefined : new Checkpoints(connection);
+  const writer = createWriter(connection, () => checkpoints?.committed());
   const ledger = createLedger(db, clock);
   const context: SqliteContext = { db, writer, ledger, clock, sealer, newToken };
   const names = createAgentNames(db);
@@ -63,6 +66,7 @@ export function createSqliteStore(parts: SqliteStoreParts): Store {
     prune: createPrune(context, parts.executionKeptUs),
     async [Symbol.asyncDispose]() {
       await writer.close();
+      await checkpoints?.[Symbol.asyncDispose]();
       connection.close();
       parts.lock?.[Symbol.dispose]();
     },

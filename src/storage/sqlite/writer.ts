@@ -40,7 +40,8 @@ const busyGiveUpMs = 5_000;
 const fatalCodes = /^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY)/;
 const outsideCodes = /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|BUSY|LOCKED|NOMEM|CANTOPEN)/;
 
-export function createWriter(db: Database): Writer {
+/** `committed` is called after each commit. */
+export function createWriter(db: Database, committed: () => void = () => {}): Writer {
   const group = createGroup(db);
   const waiting: Job[] = [];
   let scheduled = false;
@@ -102,6 +103,7 @@ export function createWriter(db: Database): Writer {
     }
     const ended = group.end(verdicts);
     settle(jobs, verdicts, ended);
+    committed();
     for (const verdict of [...verdicts, ended]) if ("cause" in verdict) noteFailure(verdict.cause);
   }
 
