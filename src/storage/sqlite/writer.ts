@@ -15,6 +15,8 @@ export interface Writer {
    * store is locked, failing or closed.
    */
   read<T>(work: () => T): Promise<T>;
+  /** Whether writes wait for the next commit. */
+  isBusy(): boolean;
   /** False once the file has failed for good; then every write is refused. */
   isWritable(): boolean;
   /** Resolves with the cause when the file fails for good. */
@@ -134,6 +136,8 @@ export function createWriter(db: Database, committed: () => void = () => {}): Wr
         throw translate(cause);
       }
     },
+
+    isBusy: () => waiting.length > 0,
 
     isWritable: () => !closed && !failed,
 

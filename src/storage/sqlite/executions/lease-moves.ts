@@ -19,8 +19,7 @@ export function createLeaseMoves({
       const changedUs = isFirst ? clock.wallUs() : row.changedUs;
       const leaseUntilUs = nowUs + leaseUs;
       const deadlineUs = row.deadlineUs ?? nowUs + row.timeoutUs;
-      const granted = statements.grant.get({
-        ...fromOf(row),
+      const given = {
         wakeUs: Math.min(leaseUntilUs, deadlineUs),
         attempt: row.attempt + Number(row.isNewAttempt),
         deadlineUs,
@@ -33,8 +32,8 @@ export function createLeaseMoves({
         startedUs: row.startedUs ?? changedUs,
         seq: isFirst ? ledger.nextSeq(owner) : row.seq,
         changedUs,
-      });
-      if (granted === undefined) throw new Error(`${row.id} was not as it was read`);
+      };
+      requireOne(statements.grant.run({ ...fromOf(row), ...given }));
       ledger.count(queuedCounter(owner), -1);
       if (isFirst) {
         book.note(row.workflowId, { waiting: -1, started: 1 }, touches);
@@ -42,7 +41,7 @@ export function createLeaseMoves({
       }
       // Who lost the lease before could take it up again until now.
       if (row.leaseToken !== "") touches.execution(row.id);
-      return granted;
+      return { ...row, status: "running", ...given };
     },
     renew(row, leaseUs) {
       const leaseUntilUs = clock.steadyUs() + leaseUs;

@@ -77,7 +77,6 @@ function leaseStatements(db: BetterSQLite3Database) {
         changedUs: sql`${p("changedUs")}`,
       })
       .where(isFrom)
-      .returning()
       .prepare(),
     renew: db
       .update(execution)
