@@ -7,8 +7,9 @@ import { h2loadMissing, hasH2load } from "./load/h2load.ts";
 import { machineText, thisMachine } from "./measure/machine.ts";
 import { tableText } from "./measure/table.ts";
 import { OptionError, type Options, readOptions, usage } from "./options.ts";
-import type { Finding, Scenario, Settings } from "./scenario.ts";
+import type { Bench, Finding, Scenario } from "./scenario.ts";
 import { scenarios } from "./scenarios.ts";
+import { buildSealflow } from "./servers/sealflow.ts";
 
 const results = fileURLToPath(new URL("results/", import.meta.url));
 /** Not the system's temporary folder: that may be memory, where durable writes cost nothing. */
@@ -54,8 +55,10 @@ async function measure({ settings, json }: Options, all: readonly Scenario[]): P
   const findings: Record<string, Finding> = {};
   const path = resolve(json ?? join(results, `${machine.time.replaceAll(":", "-")}.json`));
   await mkdir(dirname(path), { recursive: true });
+  await using built = await newFolder("package");
+  const command = await buildSealflow(built.path);
   for (const scenario of all) {
-    const finding = await runScenario(scenario, settings).catch((cause: unknown) => {
+    const finding = await runScenario(scenario, { settings, command }).catch((cause: unknown) => {
       process.stderr.write(`${scenario.name}: ${cause instanceof Error ? cause.stack : cause}\n`);
       process.exitCode = 1;
     });
@@ -69,17 +72,24 @@ async function measure({ settings, json }: Options, all: readonly Scenario[]): P
   process.stdout.write(`${path}\n`);
 }
 
-/** In a folder of its own; what it has opened is closed whether it succeeds or not. */
-async function runScenario(scenario: Scenario, settings: Settings): Promise<Finding> {
-  const closers = new Closers();
+async function newFolder(name: string): Promise<AsyncDisposable & { readonly path: string }> {
   await mkdir(data, { recursive: true });
-  const folder = await mkdtemp(join(data, `${scenario.name}-`));
-  closers.defer(() => rm(folder, { recursive: true, force: true }));
+  const path = await mkdtemp(join(data, `${name}-`));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** In a folder of its own; what it has opened is closed whether it succeeds or not. */
+async function runScenario(
+  scenario: Scenario,
+  given: Pick<Bench, "settings" | "command">,
+): Promise<Finding> {
+  const closers = new Closers();
+  const { path: folder } = closers.use(await newFolder(scenario.name));
   const stop = () => void closers.close().finally(() => process.exit(1));
   process.once("SIGINT", stop);
   try {
     const say = (text: string) => void process.stderr.write(`${scenario.name}: ${text}\n`);
-    return await scenario.run({ settings, folder, closers, say });
+    return await scenario.run({ ...given, folder, closers, say });
   } finally {
     process.off("SIGINT", stop);
     await closers.close();

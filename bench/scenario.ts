@@ -15,6 +15,8 @@ export interface Scenario {
 /** What a scenario is given. Whatever it opens ends with `closers`. */
 export interface Bench {
   readonly settings: Settings;
+  /** The file that Node runs as `sealflow`, of the package as it is published. */
+  readonly command: string;
   /** Empty, and gone when the scenario has ended. */
   readonly folder: string;
   readonly closers: Closers;

@@ -39,9 +39,9 @@ export const start: Scenario = {
   },
 };
 
-async function startOnce({ closers, settings }: Bench, folder: string) {
+async function startOnce(bench: Bench, folder: string) {
   const beganMs = performance.now();
-  const server = closers.use(await startSealflow(folder, settings));
+  const server = bench.closers.use(await startSealflow(bench, folder));
   const answer = await fetch(`http://127.0.0.1:${httpPort(server)}/api/v1/workflows`);
   await answer.arrayBuffer();
   const ms = performance.now() - beganMs;

@@ -9,11 +9,11 @@ import type { Server } from "./server.ts";
 
 /** Sealflow without peers, on data that `fill` has written. `name`: of its folder. */
 export async function startAlone(
-  { folder, closers, settings }: Bench,
+  bench: Bench,
   { name, fill }: { readonly name: string; readonly fill: Fill },
 ): Promise<{ readonly server: Server; readonly data: DataFolder }> {
-  const data = await makeData(join(folder, name), fill);
-  return { data, server: closers.use(await startSealflow(data.path, settings)) };
+  const data = await makeData(join(bench.folder, name), fill);
+  return { data, server: bench.closers.use(await startSealflow(bench, data.path)) };
 }
 
 /** Connections that are closed when the scenario ends. */

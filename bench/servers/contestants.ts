@@ -25,13 +25,13 @@ export async function startContestants(
   bench: Bench,
   peers: readonly PeerName[],
 ): Promise<Contestants> {
-  const { folder, closers, settings } = bench;
+  const { folder, closers } = bench;
   bench.say(`filling in ${workflowCount} workflows`);
   const base = await makeData(join(folder, "sealflow"), (store) =>
     fillWorkflows(store, { owner, count: workflowCount }),
   );
   for (const peer of peers) await copyData(base, join(folder, peer));
-  const servers = [closers.use(await startSealflow(base.path, settings))];
+  const servers = [closers.use(await startSealflow(bench, base.path))];
   for (const peer of peers) {
     servers.push(closers.use(await startPeer(peer, join(folder, peer), owner)));
   }

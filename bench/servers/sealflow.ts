@@ -1,27 +1,35 @@
+import { execFile } from "node:child_process";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Bench } from "../scenario.ts";
 import { Child } from "./child.ts";
 import type { Server } from "./server.ts";
 
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const build = fileURLToPath(new URL("../../tools/build.ts", import.meta.url));
 const groups = ["auth", "sync", "workflows", "agents", "executions", "tasks"];
+
+/** Makes the package that is published; its command. `folder` must lie in the checkout, whose packages it uses. */
+export async function buildSealflow(folder: string): Promise<string> {
+  await promisify(execFile)(process.execPath, [build, folder]);
+  return join(folder, "bin/main.js");
+}
 
 /**
  * Sealflow as it is shipped: authentication, validation, error mapping, limits, log and durable
- * writes are what they are by default. Only the rate limits are off. `profiles`: a folder for CPU
- * profiles; then its figures do not count.
+ * writes are what they are by default. Only the rate limits are off.
  */
 export async function startSealflow(
+  { command, settings: { profiles } }: Pick<Bench, "command" | "settings">,
   folder: string,
-  { profiles }: { readonly profiles?: string | undefined } = {},
 ): Promise<Server> {
   await mkdir(folder, { recursive: true });
   const child = new Child(
     [
       ...(profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profiles}`]),
-      ...[main, "serve", "--http-port", "0", "--grpc-port", "0"],
+      ...[command, "serve", "--http-port", "0", "--grpc-port", "0"],
       ...["--data-dir", folder, "--rate-limits", groups.map((it) => `${it}=off`).join(",")],
     ],
     { folder, stdout: "pipe" },
