@@ -25,7 +25,7 @@ import type { WireCall } from "../calls/wire-call.ts";
 import { ServiceError } from "../domain/errors.ts";
 import { limits } from "../domain/limits.ts";
 import { requestFailure, sliced, withReasons } from "./connect-wire.ts";
-import { dropEndlessTimeout } from "./grpc-timeout.ts";
+import { dropEndlessTimeout } from "./grpc/timeout.ts";
 import { requestTooLarge } from "./request-size.ts";
 import { bodyOf, dropUnread } from "./unread.ts";
 

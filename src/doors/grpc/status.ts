@@ -1,6 +1,6 @@
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { toConnectError } from "../calls/connect-error.ts";
-import type { ServiceError } from "../domain/errors.ts";
+import { toConnectError } from "../../calls/connect-error.ts";
+import type { ServiceError } from "../../domain/errors.ts";
 
 /** What ends a call that succeeded. */
 export const okStatus: Readonly<Record<string, string>> = { "grpc-status": "0" };

@@ -1,16 +1,16 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { create, type DescMethod, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import type { Answer, Chain } from "../calls/chain.ts";
-import { doorError, type FaultLog, slowConsumer } from "../calls/journey.ts";
-import type { WireCall } from "../calls/wire-call.ts";
-import { ServiceError } from "../domain/errors.ts";
-import { limits, spans } from "../domain/limits.ts";
-import type { AddressOf } from "./address.ts";
-import { FrameReader, frameHeadBytes, frameOf } from "./grpc-frame.ts";
-import { okStatus, statusOf } from "./grpc-status.ts";
-import { grpcTimeoutMs } from "./grpc-timeout.ts";
-import { requestTooLarge } from "./request-size.ts";
-import { inSlices } from "./slices.ts";
+import type { Answer, Chain } from "../../calls/chain.ts";
+import { doorError, type FaultLog, slowConsumer } from "../../calls/journey.ts";
+import type { WireCall } from "../../calls/wire-call.ts";
+import { ServiceError } from "../../domain/errors.ts";
+import { limits, spans } from "../../domain/limits.ts";
+import type { AddressOf } from "../address.ts";
+import { requestTooLarge } from "../request-size.ts";
+import { inSlices } from "../slices.ts";
+import { FrameReader, frameHeadBytes, frameOf } from "./frame.ts";
+import { okStatus, statusOf } from "./status.ts";
+import { grpcTimeoutMs } from "./timeout.ts";
 
 export interface LaneParts {
   readonly chain: Chain;

@@ -5,10 +5,10 @@ import {
   type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
-import { ServiceError } from "../domain/errors.ts";
-import type { ConnectDoor } from "./connect.ts";
-import type { GrpcLane } from "./grpc-lane.ts";
-import { statusOf } from "./grpc-status.ts";
+import { ServiceError } from "../../domain/errors.ts";
+import type { ConnectDoor } from "../connect.ts";
+import type { GrpcLane } from "./lane.ts";
+import { statusOf } from "./status.ts";
 
 /** A gRPC listener, and a way to let its connections go. */
 export interface GrpcServer {

@@ -1,6 +1,6 @@
-import { ServiceError } from "../domain/errors.ts";
-import { limits } from "../domain/limits.ts";
-import { requestTooLarge } from "./request-size.ts";
+import { ServiceError } from "../../domain/errors.ts";
+import { limits } from "../../domain/limits.ts";
+import { requestTooLarge } from "../request-size.ts";
 
 // Length-Prefixed-Message of gRPC over HTTP/2 (PROTOCOL-HTTP2.md): one byte of flags, the length of
 // the message in four bytes, the message.
