@@ -18,6 +18,7 @@ const query = {
 /** A feed that keeps the newest change of each entity, and the bells of its followers. */
 class Feed {
   isWaking = true;
+  isWakingSeveral = () => this.isWaking;
   reads = 0;
   head = 0;
   readonly #items = new Map<string, FeedItem>();
@@ -27,10 +28,10 @@ class Feed {
     this.#watchers.push(watcher);
   }
 
-  push(entityId: string, encryptedData = ""): void {
+  push(entityId: string, encryptedData = "", deleted = false): void {
     this.head += 1;
     const record = {
-      ...{ type: "note", entityId, encryptedData, version: "1", deleted: false },
+      ...{ type: "note", entityId, encryptedData, version: "1", deleted },
       ...{ revision: 1, cursor: this.head, agentId: "a", createdUs: 0, updatedUs: 0 },
     };
     this.#items.delete(entityId);
@@ -39,12 +40,16 @@ class Feed {
   }
 
   quiet(): void {
-    for (const { quiet } of this.#watchers) quiet();
+    for (const { quiet } of this.#watchers) quiet("me");
   }
 
-  async readFeed(_owner: string, { after, limit }: FeedQuery): Promise<FeedPage> {
+  async readFeed(_owner: string, query: FeedQuery): Promise<FeedPage> {
     this.reads += 1;
-    const later = [...this.#items.values()].filter((item) => cursorOf(item) > after);
+    const { after, limit, tombstonesAfter = 0 } = query;
+    const later = [...this.#items.values()].filter((item) => {
+      if (item.record?.deleted === true && cursorOf(item) <= tombstonesAfter) return false;
+      return cursorOf(item) > after;
+    });
     const items = later.slice(0, limit);
     const last = items.at(-1);
     const hasMore = later.length > limit;
@@ -160,6 +165,80 @@ describe("followers of a feed", () => {
     feed.isWaking = false;
     await shared.follow("me", query)(0);
     expect(feed.reads).toBe(4);
+  });
+
+  test("get each thing once, in its newest state, however late they are", async () => {
+    const feed = new Feed();
+    const shared = new SharedFeed(feed, feed);
+    const early = shared.follow("me", query);
+    for (const id of ["a", "b", "a"]) {
+      feed.push(id);
+      await early(feed.head - 1);
+    }
+    const { items } = await shared.follow("me", query)(0);
+    expect(items.map(({ record }) => [record?.entityId, record?.cursor])).toEqual([
+      ["b", 2],
+      ["a", 3],
+    ]);
+    expect(feed.reads).toBe(3);
+  });
+
+  test("of a snapshot keep no deletion from those who resume", async () => {
+    const feed = new Feed();
+    const shared = new SharedFeed(feed, feed);
+    feed.push("a");
+    feed.push("b", "", true);
+    const snapshot = new Follower(shared.follow("me", { ...query, tombstonesAfter: 2 }), 0);
+    await snapshot.catchUp();
+    feed.push("c");
+    await snapshot.catchUp();
+    expect(snapshot.seen).toEqual(
+      new Map([
+        ["a", 1],
+        ["c", 3],
+      ]),
+    );
+    const resumed = new Follower(shared.follow("me", query), 1);
+    await resumed.catchUp();
+    expect(resumed.seen).toEqual(
+      new Map([
+        ["b", 2],
+        ["c", 3],
+      ]),
+    );
+  });
+
+  test.each([
+    ["others' changes alone", { exceptAgentId: "a" }],
+    ["states alone", { withTombstones: false }],
+    ["deletions alone", { withRecords: false }],
+  ])("by a query for %s read each for itself, for a change can leave it", async (_, own) => {
+    const feed = new Feed();
+    const shared = new SharedFeed(feed, feed);
+    feed.push("a");
+    for (let reads = 1; reads <= 3; reads += 1) {
+      await shared.follow("me", { ...query, ...own })(0);
+      expect(feed.reads).toBe(reads);
+    }
+  });
+
+  test("of very many owners share no more than some of them, until those are quiet", async () => {
+    const feed = new Feed();
+    const shared = new SharedFeed(feed, feed);
+    const owners = ["me", ...Array.from({ length: 99 }, (_, i) => `owner-${i}`)];
+    const readTwice = async () => {
+      feed.reads = 0;
+      for (const owner of [...owners, ...owners]) await shared.follow(owner, query)(0);
+      return feed.reads;
+    };
+    expect(await readTwice()).toBe(200 - 32);
+    expect(await readTwice()).toBe(200 - 32 - 32);
+    feed.quiet();
+    const last = owners.at(-1) ?? "";
+    feed.reads = 0;
+    await shared.follow(last, query)(0);
+    await shared.follow(last, query)(0);
+    expect(feed.reads).toBe(1);
   });
 
   test("far behind read what is not kept any more", async () => {

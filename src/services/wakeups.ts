@@ -23,12 +23,14 @@ export class Wakeups {
   }
 }
 
+const nobody: ReadonlySet<() => void> = new Set();
+
 /** Callbacks by name. */
 export class Bells {
   readonly #listeners = new Map<string, Set<() => void>>();
 
   ring(name: string): void {
-    this.wake(this.#listeners.get(name) ?? [], name);
+    this.wake(this.#listeners.get(name) ?? nobody, name);
   }
 
   /** Calls back at every ring from now on, until disposed of. */
@@ -43,68 +45,82 @@ export class Bells {
     };
   }
 
-  protected wake(listeners: Iterable<() => void>, _name: string): void {
+  protected count(name: string): number {
+    return this.#listeners.get(name)?.size ?? 0;
+  }
+
+  protected wake(listeners: ReadonlySet<() => void>, _name: string): void {
     for (const listener of listeners) listener();
   }
 }
 
-/** Told of rings before anyone is woken, and when all have been. */
+/** Told of each ring before anyone is woken, and when all who follow that feed have been. */
 export interface FeedWatcher {
   rang(owner: string): void;
-  quiet(): void;
+  quiet(owner: string): void;
 }
 
 /** In so many turns of the event loop the answer of a write is on the wire, trailers and all. */
 const turnsBetween = 3;
+/** So many are woken in one turn: a call that comes meanwhile waits a fraction of a millisecond. */
+const wokenAtOnce = 8;
 
 /**
  * Bells that many may follow. Whoever is woken reads and sends at once, and a hundred of them take
- * longer than many writes: so they are woken one by one with some turns of the event loop between,
- * in which the write that rang is answered and other calls are served. One that is still to be woken
- * when it rings again is woken once, and finds all that came.
+ * longer than many writes: so a few are woken at a time, with some turns of the event loop between,
+ * in which the write that rang is answered and other calls are served. Owners take turns. One that is
+ * still to be woken when it rings again is woken once, and finds all that came.
  */
 export class FeedBells extends Bells {
-  readonly #late = new Set<() => void>();
+  /** Those who are still to be woken, by owner; the first is next. */
+  readonly #line = new Map<string, Set<() => void>>();
   readonly #watchers: FeedWatcher[] = [];
-  #isWaking = false;
+  #isUnderWay = false;
 
-  /** From a ring until the turn after the last listener's. */
-  get isWaking(): boolean {
-    return this.#isWaking;
+  /** Whether several are being woken: from the ring until some turns after the last of them was. */
+  isWakingSeveral(owner: string): boolean {
+    return this.#line.has(owner) && this.count(owner) > 1;
   }
 
   watch(watcher: FeedWatcher): void {
     this.#watchers.push(watcher);
   }
 
-  protected override wake(listeners: Iterable<() => void>, name: string): void {
-    for (const { rang } of this.#watchers) rang(name);
-    for (const listener of listeners) this.#late.add(listener);
-    if (this.#isWaking || this.#late.size === 0) return;
-    this.#isWaking = true;
-    afterTurns(turnsBetween, this.#wakeNext);
+  protected override wake(listeners: ReadonlySet<() => void>, owner: string): void {
+    for (const { rang } of this.#watchers) rang(owner);
+    if (listeners.size === 0) return;
+    const late = this.#line.get(owner);
+    if (late === undefined) this.#line.set(owner, new Set(listeners));
+    else for (const listener of listeners) late.add(listener);
+    if (this.#isUnderWay) return;
+    this.#isUnderWay = true;
+    afterTurns(turnsBetween, this.#wakeSome);
   }
 
-  override listen(name: string, listener: () => void): Disposable {
-    const listening = super.listen(name, listener);
+  override listen(owner: string, listener: () => void): Disposable {
+    const listening = super.listen(owner, listener);
     return {
       [Symbol.dispose]: () => {
         listening[Symbol.dispose]();
-        this.#late.delete(listener);
+        this.#line.get(owner)?.delete(listener);
       },
     };
   }
 
-  readonly #wakeNext = (): void => {
-    const [listener] = this.#late;
-    if (listener === undefined) {
-      this.#isWaking = false;
-      for (const { quiet } of this.#watchers) quiet();
-      return;
+  readonly #wakeSome = (): void => {
+    const [next] = this.#line;
+    if (next === undefined) return;
+    const [owner, late] = next;
+    this.#line.delete(owner);
+    if (late.size === 0) for (const { quiet } of this.#watchers) quiet(owner);
+    // To the end of the line, once more when all have been woken.
+    else this.#line.set(owner, late);
+    for (const listener of [...late].slice(0, wokenAtOnce)) {
+      late.delete(listener);
+      listener();
     }
-    this.#late.delete(listener);
-    listener();
-    afterTurns(turnsBetween, this.#wakeNext);
+    this.#isUnderWay = this.#line.size > 0;
+    if (this.#isUnderWay) afterTurns(turnsBetween, this.#wakeSome);
   };
 }
 
