@@ -1,7 +1,10 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { Store } from "../src/storage/port.ts";
+import { Checkpoints } from "../src/storage/sqlite/file/checkpoints.ts";
 import { openSqliteStore } from "../src/storage/sqlite/open.ts";
 import { createFakeClock, makeFolder, testKey } from "./suites/open-store.ts";
 import { pushEach, recordDraft } from "./suites/record-drafts.ts";
@@ -33,17 +36,45 @@ test("the log begins anew while writes never pause", async () => {
   expect(longest).toBeLessThan(120 * mebibyte);
 });
 
-test("a few writes stay in the log until the end, which leaves none of it", async () => {
+test("a few writes are copied at leisure", async () => {
+  await using folder = await makeFolder();
+  const path = join(folder.path, "sealflow.db");
+  await using store = await openAt(path);
+  const before = await sizeOf(path);
+  await pushMany(store, 50, 4_000);
+  await pause(300);
+  expect(await sizeOf(path)).toBe(before);
+  await expect.poll(() => sizeOf(path), { timeout: 5_000 }).toBeGreaterThan(before);
+});
+
+test("its end leaves nothing in the log, however often it ends", async () => {
   await using folder = await makeFolder();
   const path = join(folder.path, "sealflow.db");
   const store = await openAt(path);
-  const before = await sizeOf(path);
-  await pushMany(store, 50, 4_000);
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  expect(await sizeOf(path)).toBe(before);
+  for (let i = 0; i < 10; i++) await pushMany(store, 100, 4_000);
+  // The thread is at work.
+  await pause(60);
   await store[Symbol.asyncDispose]();
-  expect(await sizeOf(path)).toBeGreaterThan(before);
+  await store[Symbol.asyncDispose]();
   await expect(sizeOf(`${path}-wal`)).rejects.toMatchObject({ code: "ENOENT" });
+});
+
+test.each([
+  ["cannot be started", "http://no.module"],
+  ["ends by itself", "data:text/javascript,process.exit(1)"],
+])("without a thread, for it %s, a commit copies the log", async (_, module) => {
+  await using folder = await makeFolder();
+  const path = join(folder.path, "file.db");
+  const connection = new Database(path);
+  connection.pragma("journal_mode = WAL");
+  connection.pragma("wal_autocheckpoint = 40000");
+  connection.exec("CREATE TABLE t (text)");
+  await using checkpoints = new Checkpoints(connection, new URL(module));
+  const insert = connection.prepare("INSERT INTO t VALUES (?)");
+  insert.run("A".repeat(4_000));
+  checkpoints.committed();
+  const limit = () => connection.pragma("wal_autocheckpoint", { simple: true });
+  await expect.poll(limit, { timeout: 5_000 }).toBe(4_000);
 });
 
 function openAt(path: string): Promise<Store> {

@@ -1,12 +1,27 @@
 import {
   create,
+  createFileRegistry,
   type DescField,
   type DescMessage,
   type Message,
   ScalarType,
+  setExtension,
 } from "@bufbuild/protobuf";
-import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type Duration,
+  DurationSchema,
+  FieldDescriptorProto_Type,
+  FieldOptionsSchema,
+  FileDescriptorProtoSchema,
+  OneofOptionsSchema,
+} from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
+import {
+  FieldRulesSchema,
+  field as fieldRules,
+  OneofRulesSchema,
+  oneof as oneofRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { AgentService } from "../gen/sealflow/v1/agent_pb.ts";
@@ -121,7 +136,39 @@ describe("the compiled rules", () => {
     fc.assert(fc.property(messages(schema, plain), judgesAlike), { numRuns: 300 });
     expect(goodCount).toBeGreaterThan(0);
   });
+
+  test.each(["Bytes", "Choice"] as const)("do not pass %s that are required and absent", (name) => {
+    const schema = demanding(name);
+    const message = create(schema);
+    expect(validator.validate(schema, message).kind).toBe("invalid");
+    expect(compileRules(schema)(message)).toBe(false);
+  });
 });
+
+/** `Bytes`, whose bytes must be there; `Choice`, one of whose choices must. */
+function demanding(name: "Bytes" | "Choice"): DescMessage {
+  const { BYTES, STRING } = FieldDescriptorProto_Type;
+  const isRequired = create(FieldOptionsSchema);
+  setExtension(isRequired, fieldRules, create(FieldRulesSchema, { required: true }));
+  const isOneOf = create(OneofOptionsSchema);
+  setExtension(isOneOf, oneofRules, create(OneofRulesSchema, { required: true }));
+  const file = create(FileDescriptorProtoSchema, {
+    name: "demanding.proto",
+    syntax: "proto3",
+    messageType: [
+      { name: "Bytes", field: [{ name: "b", number: 1, type: BYTES, options: isRequired }] },
+      {
+        name: "Choice",
+        field: [{ name: "s", number: 1, type: STRING, oneofIndex: 0 }],
+        oneofDecl: [{ name: "choice", options: isOneOf }],
+      },
+    ],
+  });
+  const registry = createFileRegistry(file, () => undefined);
+  const schema = registry.getMessage(name);
+  if (schema === undefined) throw new Error(`no ${name}`);
+  return schema;
+}
 
 describe("an expression of CEL", () => {
   test.each([

@@ -20,6 +20,7 @@ import {
   Ignore,
   MessageRulesSchema,
   message as messageOption,
+  oneof as oneofOption,
   type Rule,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { compileCel } from "./cel-check.ts";
@@ -57,6 +58,7 @@ function checksOfMessage(schema: DescMessage, path: Path): readonly Check[] {
   const rules = getOption(schema, messageOption);
   return [
     ...schema.fields.flatMap((field) => checksOfField(field, [...path, schema])),
+    ...schema.oneofs.filter((oneof) => getOption(oneof, oneofOption).required).map(() => doubt),
     ...rulesOf(reflect(MessageRulesSchema, rules)).flatMap(({ name }) =>
       name === "cel" ? rules.cel.map((rule) => celCheck(rule, schema)) : [doubt],
     ),
@@ -94,6 +96,7 @@ function unsetTest(field: DescField): Check<unknown> {
   if (field.fieldKind === "list") return (items) => (items as readonly unknown[]).length === 0;
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return (value) => value === undefined;
   const type = field.fieldKind === "scalar" ? field.scalar : ScalarType.INT32;
+  if (type === ScalarType.BYTES) return (bytes) => (bytes as Uint8Array).length === 0;
   const zero = scalarZeroValue(type, false);
   return (value) => value === zero;
 }

@@ -25,7 +25,7 @@ interface LaneRequest {
 }
 
 /** Of the messages of streams, by the message. */
-const frames = new WeakMap<Answer["message"], Buffer>();
+const sharedFrames = new WeakMap<Answer["message"], Buffer>();
 
 /** A call of plain gRPC, from its first frame to its last. */
 export class LaneCall implements WireCall {
@@ -147,7 +147,7 @@ export class LaneCall implements WireCall {
         // (The chain sees for itself that nobody is there any more.)
         if (this.#stream.closed) continue;
         this.#begin();
-        await this.#write(Buffer.concat(frames));
+        await this.#write(joined(frames));
       }
       if (this.#stream.closed) return;
       this.#begin();
@@ -173,10 +173,10 @@ export class LaneCall implements WireCall {
 
   /** A message that goes out on many streams is encoded once. */
   #encodeShared(message: Answer["message"]): Buffer {
-    const known = frames.get(message);
+    const known = sharedFrames.get(message);
     if (known !== undefined) return known;
     const frame = this.#encode(message);
-    frames.set(message, frame);
+    sharedFrames.set(message, frame);
     return frame;
   }
 
@@ -270,3 +270,9 @@ function badTimeout(): ServiceError {
 }
 
 function ignore(): void {}
+
+/** A lone frame as it is: it may be large, and many streams' own. */
+function joined(frames: readonly Buffer[]): Buffer {
+  const [first] = frames;
+  return first !== undefined && frames.length === 1 ? first : Buffer.concat(frames);
+}

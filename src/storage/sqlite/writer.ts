@@ -15,8 +15,6 @@ export interface Writer {
    * store is locked, failing or closed.
    */
   read<T>(work: () => T): Promise<T>;
-  /** Whether writes wait for the next commit. */
-  isBusy(): boolean;
   /** False once the file has failed for good; then every write is refused. */
   isWritable(): boolean;
   /** Resolves with the cause when the file fails for good. */
@@ -42,7 +40,7 @@ const busyGiveUpMs = 5_000;
 const fatalCodes = /^SQLITE_(IOERR|CORRUPT|NOTADB|READONLY)/;
 const outsideCodes = /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|BUSY|LOCKED|NOMEM|CANTOPEN)/;
 
-/** `committed` is called after each commit. */
+/** `committed` is called after each group of writes, whatever became of it. */
 export function createWriter(db: Database, committed: () => void = () => {}): Writer {
   const group = createGroup(db);
   const waiting: Job[] = [];
@@ -136,8 +134,6 @@ export function createWriter(db: Database, committed: () => void = () => {}): Wr
         throw translate(cause);
       }
     },
-
-    isBusy: () => waiting.length > 0,
 
     isWritable: () => !closed && !failed,
 

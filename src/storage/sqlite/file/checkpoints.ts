@@ -1,77 +1,97 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Database } from "better-sqlite3";
-import { copyLog } from "./copy-log.ts";
+import { copyLog, longLogPages } from "./copy-log.ts";
 
-/** Fewer changed rows than this stay in the log: most writes of a quiet server change the same pages again. */
-const changesMin = 250;
-/** From the first commit after a copy to the next copy: the longer, the more changes of a page are copied as one. */
-const pauseMs = 50;
-/** In pages of 4 KiB. */
-const logMax = 8_000;
+/** So many changed rows are copied soon; fewer at leisure, for they often change again. */
+const manyChanges = 250;
+const soonMs = 50;
+const leisureMs = 1_000;
+/** Without the thread, a commit that makes the log longer than this copies it. */
+const unaidedPages = 4_000;
+/** In a checkout as in a bundle. */
+const besideThis = new URL(`./checkpoint-worker${extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Copies the log into the database's file from a thread of its own. A commit that does so holds up everyone for some
- * 40 ms. The log begins anew only where all of it has been copied and nobody wrote meanwhile; so once it is long, the
- * little that came during the thread's copy is copied between two commits.
+ * Copies the log into the database's file from a thread of its own. A commit that does so holds up
+ * everyone for some 40 ms. The log begins anew only where all of it has been copied and nobody wrote
+ * meanwhile; so once it is long, the little that came during the thread's copy is copied between two
+ * commits.
  */
 export class Checkpoints implements AsyncDisposable {
   readonly #connection: Database;
+  readonly #module: URL;
   readonly #readChanges: () => number;
   #worker: Worker | undefined;
-  #changesCopied = 0;
-  #isUnderWay = false;
+  #exit: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #isSoon = false;
+  #isCopying = false;
   #hasEnded = false;
+  #changesCopied = 0;
 
-  constructor(connection: Database) {
+  constructor(connection: Database, module = besideThis) {
     this.#connection = connection;
+    this.#module = module;
     const changes = connection.prepare<[], number>("SELECT total_changes()").pluck();
     this.#readChanges = () => changes.get() ?? 0;
   }
 
   /** To be called after each commit. */
   committed(): void {
-    if (this.#isUnderWay || this.#hasEnded) return;
-    const changes = this.#readChanges();
-    if (changes - this.#changesCopied < changesMin) return;
-    this.#changesCopied = changes;
-    this.#isUnderWay = true;
-    setTimeout(() => this.#begin(), pauseMs).unref();
+    if (this.#isCopying || this.#isSoon || this.#hasEnded) return;
+    const changes = this.#readChanges() - this.#changesCopied;
+    const isSoon = changes >= manyChanges;
+    if (changes === 0 || (this.#timer !== undefined && !isSoon)) return;
+    clearTimeout(this.#timer);
+    this.#isSoon = isSoon;
+    this.#timer = setTimeout(() => this.#begin(), isSoon ? soonMs : leisureMs).unref();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
     this.#hasEnded = true;
-    const worker = this.#worker;
-    if (worker === undefined) return;
-    worker.ref();
-    worker.postMessage("end");
-    await new Promise((resolve) => worker.once("exit", resolve));
+    clearTimeout(this.#timer);
+    this.#worker?.ref();
+    this.#worker?.postMessage("end");
+    return this.#exit.then(() => {});
   }
 
   #begin(): void {
-    if (this.#hasEnded) return;
-    this.#worker ??= this.#start();
-    this.#worker.postMessage("copy");
+    this.#timer = undefined;
+    this.#isSoon = false;
+    this.#isCopying = true;
+    this.#changesCopied = this.#readChanges();
+    try {
+      this.#worker ??= this.#start();
+      this.#worker.postMessage("copy");
+    } catch {
+      this.#goUnaided();
+    }
   }
 
-  #copied(logPages: number): void {
+  #copied(pages: number): void {
     if (this.#hasEnded) return;
-    if (logPages > logMax) copyLog(this.#connection);
-    this.#isUnderWay = false;
+    if (pages > longLogPages) copyLog(this.#connection);
+    this.#isCopying = false;
     this.committed();
   }
 
   #start(): Worker {
-    // Beside this module, in a checkout as in a bundle.
-    const module = new URL(`./checkpoint-worker${extname(import.meta.url)}`, import.meta.url);
-    const worker = new Worker(module, { workerData: this.#connection.name, execArgv: [] });
+    const worker = new Worker(this.#module, { workerData: this.#connection.name, execArgv: [] });
     worker.unref();
-    worker.on("message", (logPages: number) => this.#copied(logPages));
-    // Without the thread the commits copy the log themselves, at its greatest length.
-    worker.once("error", () => {
+    worker.on("message", (pages: number) => this.#copied(pages));
+    // It exits then.
+    worker.on("error", () => {});
+    this.#exit = new Promise<void>((resolve) => worker.once("exit", () => resolve())).then(() => {
       this.#worker = undefined;
-      this.#hasEnded = true;
+      if (!this.#hasEnded) this.#goUnaided();
     });
     return worker;
+  }
+
+  /** For lack of a thread or of a file descriptor. */
+  #goUnaided(): void {
+    this.#hasEnded = true;
+    this.#connection.pragma(`wal_autocheckpoint = ${unaidedPages}`);
   }
 }

@@ -5,8 +5,11 @@ import Database from "better-sqlite3";
 /** Opening may wait for a command that writes; a running server must not, for the wait blocks it. */
 const openingTimeoutMs = 5_000;
 const runningTimeoutMs = 20;
-/** In pages of 4 KiB. A commit that makes the log longer copies it, which a server's thread has mostly done by then. */
-const logMax = 40_000;
+/**
+ * A commit that makes the log longer than so many pages of 4 KiB copies it: only where the thread
+ * that does so (checkpoints.ts) cannot follow, or is none.
+ */
+const logPagesMax = 40_000;
 
 /** Opens an existing file with all that durability needs. */
 export function openConnection(path: string): Database.Database {
@@ -19,7 +22,7 @@ export function openConnection(path: string): Database.Database {
     connection.pragma("foreign_keys = ON");
     // What is deleted is overwritten: an erased payload must not be found in the file.
     connection.pragma("secure_delete = ON");
-    connection.pragma(`wal_autocheckpoint = ${logMax}`);
+    connection.pragma(`wal_autocheckpoint = ${logPagesMax}`);
   } catch (cause) {
     connection.close();
     throw cause;

@@ -9,10 +9,7 @@ import type { Taker } from "./takers.ts";
 import type { TaskNeeds } from "./task-needs.ts";
 import type { TaskRows } from "./task-rows.ts";
 
-/**
- * Grants what waits. Looks by reads alone first, for a poll that finds nothing causes no commit; where
- * one comes anyway it looks once, in its write.
- */
+/** Grants what waits. Looks by reads alone first: a poll that finds nothing writes nothing. */
 export function createGrants(
   context: SqliteContext,
   needs: TaskNeeds,
@@ -64,7 +61,6 @@ export function createGrants(
   }
 
   return async (agent, poll) => {
-    if (writer.isBusy()) return writer.write(() => take(agent, poll));
     const sight = await writer.read(() => see(agent, poll));
     if (sight.picked.length > 0) return writer.write(() => take(agent, poll));
     return { result: answer(sight, sight.held), touched: new Touches() };
