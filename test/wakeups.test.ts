@@ -41,7 +41,19 @@ describe("the bell of a feed", () => {
     bells.ring("alice");
     bells.ring("bob");
     await turns(7);
-    expect([sum(many()), sum(few())]).toEqual([8, 1]);
+    expect([sum(many()), sum(few())]).toEqual([15, 1]);
+  });
+
+  test("wakes a few at a time also where each has an owner of its own", async () => {
+    const bells = new FeedBells();
+    const owners = Array.from({ length: 50 }, (_, i) => `owner-${i}`);
+    const heard = owners.map((owner) => listen(bells, owner, 1));
+    for (const owner of owners) bells.ring(owner);
+    const woken = () => sum(heard.flatMap((each) => each()));
+    await turns(4);
+    expect(woken()).toBe(8);
+    await turns(3 * 6);
+    expect(woken()).toBe(50);
   });
 
   test("wakes nobody who has left", async () => {

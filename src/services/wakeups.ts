@@ -40,7 +40,9 @@ export class Bells {
     return {
       [Symbol.dispose]: () => {
         listeners.delete(listener);
-        if (listeners.size === 0) this.#listeners.delete(name);
+        if (listeners.size === 0 && this.#listeners.get(name) === listeners) {
+          this.#listeners.delete(name);
+        }
       },
     };
   }
@@ -108,16 +110,21 @@ export class FeedBells extends Bells {
   }
 
   readonly #wakeSome = (): void => {
-    const [next] = this.#line;
-    if (next === undefined) return;
-    const [owner, late] = next;
-    this.#line.delete(owner);
-    if (late.size === 0) for (const { quiet } of this.#watchers) quiet(owner);
-    // To the end of the line, once more when all have been woken.
-    else this.#line.set(owner, late);
-    for (const listener of [...late].slice(0, wokenAtOnce)) {
-      late.delete(listener);
-      listener();
+    let left = wokenAtOnce;
+    for (const [owner, late] of [...this.#line]) {
+      if (left === 0) break;
+      this.#line.delete(owner);
+      if (late.size === 0) {
+        for (const { quiet } of this.#watchers) quiet(owner);
+        continue;
+      }
+      // To the end of the line, once more when all have been woken.
+      this.#line.set(owner, late);
+      for (const listener of [...late].slice(0, left)) {
+        left -= 1;
+        late.delete(listener);
+        listener();
+      }
     }
     this.#isUnderWay = this.#line.size > 0;
     if (this.#isUnderWay) afterTurns(turnsBetween, this.#wakeSome);

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
 import { startForTest } from "../cli/processes.ts";
 import { newDir, type Served, sealflow, serve } from "../cli/program.ts";
 
@@ -25,7 +28,11 @@ interface Stage {
 }
 
 /** A server, and the agent beside it, which runs `command`. */
-async function stage(command: string, env: Record<string, string> = {}): Promise<Stage> {
+async function stage(
+  command: string,
+  env: Record<string, string> = {},
+  through: (url: string) => Promise<string> = async (url) => url,
+): Promise<Stage> {
   const cwd = newDir();
   const server = await serve({ cwd }, ["--rate-limits", "executions=off,workflows=off"]);
   const { stdout } = await sealflow(["token", "--sub", "me"], { cwd });
@@ -36,7 +43,7 @@ async function stage(command: string, env: Record<string, string> = {}): Promise
     cwd,
     env: {
       ...{ PATH: process.env["PATH"], TMPDIR: cwd, TOKEN: token, COMMAND: command },
-      ...{ API: `${server.url}/api/v1`, ...env },
+      ...{ API: `${await through(server.url)}/api/v1`, ...env },
     },
   });
   let printed = "";
@@ -112,6 +119,40 @@ test("when it is killed, nothing keeps its lease, and its command ends too", asy
   await expect.poll(read, { timeout: 18_000 }).toBe("pending");
   await expect.poll(sleeps, { timeout: 5_000 }).toBe(false);
 });
+
+test("every second call is refused at first, and nothing comes of it", async () => {
+  const { execute } = await stage("sleep 7; echo '\"done\"'", {}, refusingEverySecond);
+  expect(await execute()).toMatchObject({ status: "completed", output: "done", attempt: 1 });
+});
+
+/** A proxy that is too busy for every second call; its address. */
+async function refusingEverySecond(url: string): Promise<string> {
+  let calls = 0;
+  const proxy = createServer(async (request, response) => {
+    calls += 1;
+    const body = await text(request);
+    if (calls % 2 === 1) {
+      response.writeHead(503, { "content-type": "application/json" });
+      response.end('{"success":false,"error":{"code":"UNAVAILABLE","message":"Busy"}}');
+      return;
+    }
+    const { authorization = "" } = request.headers;
+    const headers = {
+      ...{ authorization, "content-type": "application/json" },
+      "x-agent-id": String(request.headers["x-agent-id"]),
+    };
+    const answer = await fetch(`${url}${request.url}`, { method: "POST", headers, body });
+    response.writeHead(answer.status, { "content-type": "application/json" });
+    response.end(await answer.text());
+  });
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { port } = proxy.address() as AddressInfo;
+  return `http://127.0.0.1:${port}`;
+}
 
 /** Whether a process was started as this. */
 function isRunning(command: string): boolean {

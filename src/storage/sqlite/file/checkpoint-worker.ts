@@ -1,9 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { openConnection } from "./connection.ts";
-import { copyLog, longLogPages } from "./copy-log.ts";
+import { copyLog, type LogState, longLogPages } from "./copy-log.ts";
 
 // The thread of checkpoints.ts: copies the log of the database named by `workerData` into its file
-// at each "copy", and answers the log's length in pages; leaves at "end".
+// at each "copy", and answers how it stands then; leaves at "end".
 
 /** What the main thread may copy by itself: some 10 ms. */
 const fewPages = 500;
@@ -21,12 +21,12 @@ parentPort?.on("message", (request: "copy" | "end") => {
 });
 
 /** While others write, each pass leaves what came meanwhile, and the next one takes less time. */
-function copyMost(): number {
-  let pages = copyLog(connection);
-  for (let pass = 1; pass < passesMax && pages > longLogPages; pass += 1) {
-    const before = pages;
-    pages = copyLog(connection);
-    if (pages - before < fewPages) break;
+function copyMost(): LogState {
+  let state = copyLog(connection);
+  for (let pass = 1; pass < passesMax && state.length > longLogPages; pass += 1) {
+    const before = state.length;
+    state = copyLog(connection);
+    if (state.length - before < fewPages) break;
   }
-  return pages;
+  return state;
 }

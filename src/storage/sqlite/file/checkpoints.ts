@@ -1,12 +1,14 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Database } from "better-sqlite3";
-import { copyLog, longLogPages } from "./copy-log.ts";
+import { copyLog, type LogState, longLogPages } from "./copy-log.ts";
 
 /** So many changed rows are copied soon; fewer at leisure, for they often change again. */
 const manyChanges = 250;
 const soonMs = 50;
 const leisureMs = 1_000;
+/** Where more is left, somebody still reads by the file: it is for another time. */
+const littlePages = 2_000;
 /** Without the thread, a commit that makes the log longer than this copies it. */
 const unaidedPages = 4_000;
 /** In a checkout as in a bundle. */
@@ -69,9 +71,9 @@ export class Checkpoints implements AsyncDisposable {
     }
   }
 
-  #copied(pages: number): void {
+  #copied({ length, left }: LogState): void {
     if (this.#hasEnded) return;
-    if (pages > longLogPages) copyLog(this.#connection);
+    if (length > longLogPages && left < littlePages) copyLog(this.#connection);
     this.#isCopying = false;
     this.committed();
   }
@@ -79,7 +81,7 @@ export class Checkpoints implements AsyncDisposable {
   #start(): Worker {
     const worker = new Worker(this.#module, { workerData: this.#connection.name, execArgv: [] });
     worker.unref();
-    worker.on("message", (pages: number) => this.#copied(pages));
+    worker.on("message", (state: LogState) => this.#copied(state));
     // It exits then.
     worker.on("error", () => {});
     this.#exit = new Promise<void>((resolve) => worker.once("exit", () => resolve())).then(() => {
