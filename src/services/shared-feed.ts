@@ -26,7 +26,6 @@ export class SharedFeed {
   readonly #bells: Bells;
   /** By owner, then by query. */
   readonly #ends = new Map<string, Map<string, FeedEnd>>();
-  #count = 0;
 
   constructor(records: Records, bells: Bells) {
     this.#records = records;
@@ -35,10 +34,7 @@ export class SharedFeed {
       rang: (owner) => {
         for (const end of this.#ends.get(owner)?.values() ?? []) end.moveOn();
       },
-      quiet: (owner) => {
-        this.#count -= this.#ends.get(owner)?.size ?? 0;
-        this.#ends.delete(owner);
-      },
+      quiet: (owner) => void this.#ends.delete(owner),
     });
   }
 
@@ -60,11 +56,16 @@ export class SharedFeed {
   #end(owner: string, key: string, read: ReadAfter): FeedEnd | undefined {
     const ends = this.#ends.get(owner) ?? new Map<string, FeedEnd>();
     const kept = ends.get(key);
-    if (kept !== undefined || this.#count === endsMax) return kept;
+    if (kept !== undefined || this.#isFull()) return kept;
     const end = new FeedEnd(read);
     this.#ends.set(owner, ends.set(key, end));
-    this.#count += 1;
     return end;
+  }
+
+  #isFull(): boolean {
+    let count = 0;
+    for (const ends of this.#ends.values()) count += ends.size;
+    return count >= endsMax;
   }
 }
 

@@ -111,8 +111,11 @@ export class FeedBells extends Bells {
 
   readonly #wakeSome = (): void => {
     let left = wokenAtOnce;
-    for (const [owner, late] of [...this.#line]) {
-      if (left === 0) break;
+    // Who goes to the end of the line is not visited again.
+    let visits = this.#line.size;
+    for (const [owner, late] of this.#line) {
+      if (left === 0 || visits === 0) break;
+      visits -= 1;
       this.#line.delete(owner);
       if (late.size === 0) {
         for (const { quiet } of this.#watchers) quiet(owner);
@@ -120,7 +123,8 @@ export class FeedBells extends Bells {
       }
       // To the end of the line, once more when all have been woken.
       this.#line.set(owner, late);
-      for (const listener of [...late].slice(0, left)) {
+      for (const listener of late) {
+        if (left === 0) break;
         left -= 1;
         late.delete(listener);
         listener();

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Database } from "better-sqlite3";
+import { checkpointPages } from "./connection.ts";
 import { copyLog, type LogState, longLogPages } from "./copy-log.ts";
 
 /** So many changed rows are copied soon; fewer at leisure, for they often change again. */
@@ -9,8 +10,8 @@ const soonMs = 50;
 const leisureMs = 1_000;
 /** Where more is left, somebody still reads by the file: it is for another time. */
 const littlePages = 2_000;
-/** Without the thread, a commit that makes the log longer than this copies it. */
-const unaidedPages = 4_000;
+/** With the thread, commits copy a log of so many pages only: it cannot follow then. */
+const aidedPages = 40_000;
 /** In a checkout as in a bundle. */
 const besideThis = new URL(`./checkpoint-worker${extname(import.meta.url)}`, import.meta.url);
 
@@ -25,7 +26,7 @@ export class Checkpoints implements AsyncDisposable {
   readonly #module: URL;
   readonly #readChanges: () => number;
   #worker: Worker | undefined;
-  #exit: Promise<unknown> = Promise.resolve();
+  #exit: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isSoon = false;
   #isCopying = false;
@@ -35,6 +36,7 @@ export class Checkpoints implements AsyncDisposable {
   constructor(connection: Database, module = besideThis) {
     this.#connection = connection;
     this.#module = module;
+    connection.pragma(`wal_autocheckpoint = ${aidedPages}`);
     const changes = connection.prepare<[], number>("SELECT total_changes()").pluck();
     this.#readChanges = () => changes.get() ?? 0;
   }
@@ -55,7 +57,7 @@ export class Checkpoints implements AsyncDisposable {
     clearTimeout(this.#timer);
     this.#worker?.ref();
     this.#worker?.postMessage("end");
-    return this.#exit.then(() => {});
+    return this.#exit;
   }
 
   #begin(): void {
@@ -94,6 +96,6 @@ export class Checkpoints implements AsyncDisposable {
   /** For lack of a thread or of a file descriptor. */
   #goUnaided(): void {
     this.#hasEnded = true;
-    this.#connection.pragma(`wal_autocheckpoint = ${unaidedPages}`);
+    this.#connection.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   }
 }

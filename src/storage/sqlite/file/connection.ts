@@ -6,10 +6,10 @@ import Database from "better-sqlite3";
 const openingTimeoutMs = 5_000;
 const runningTimeoutMs = 20;
 /**
- * A commit that makes the log longer than so many pages of 4 KiB copies it: only where the thread
- * that does so (checkpoints.ts) cannot follow, or is none.
+ * A commit that makes the log longer than so many pages of 4 KiB copies it. Rarer than the default of
+ * 1000 is faster on scattered updates.
  */
-const logPagesMax = 40_000;
+export const checkpointPages = 4_000;
 
 /** Opens an existing file with all that durability needs. */
 export function openConnection(path: string): Database.Database {
@@ -22,7 +22,7 @@ export function openConnection(path: string): Database.Database {
     connection.pragma("foreign_keys = ON");
     // What is deleted is overwritten: an erased payload must not be found in the file.
     connection.pragma("secure_delete = ON");
-    connection.pragma(`wal_autocheckpoint = ${logPagesMax}`);
+    connection.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   } catch (cause) {
     connection.close();
     throw cause;
