@@ -35,11 +35,11 @@ export function isPermanent(error: unknown): boolean {
   return permanentCodes.has(ConnectError.from(error).code);
 }
 
-/** Waits, or less long when a signal is aborted. Never rejects. */
+/** Waits, or less long when a signal is aborted; hardly, when the time is over. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) return resolve();
-    const timer = setTimeout(end, ms);
+    const timer = setTimeout(end, Math.max(0, ms));
     signal?.addEventListener("abort", end, { once: true });
     function end() {
       clearTimeout(timer);

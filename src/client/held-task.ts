@@ -75,7 +75,8 @@ export class HeldTask {
     if (!this.isKept) return;
     this.#leaseEndsAtMs = endsAtMs;
     clearTimeout(this.#leaseTimer);
-    this.#leaseTimer = setTimeout(() => this.#lose(), endsAtMs - performance.now());
+    const leftMs = Math.max(0, endsAtMs - performance.now());
+    this.#leaseTimer = setTimeout(() => this.#lose(), leftMs);
   }
 
   /** The server says that the attempt is over. */

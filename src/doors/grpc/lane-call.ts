@@ -80,7 +80,7 @@ export class LaneCall implements WireCall {
     this.#leaving = leaving;
     if (this.#hasLeft) leaving.abort();
     else if (this.deadlineMs !== undefined) {
-      const leftMs = this.deadlineMs - performance.now();
+      const leftMs = Math.max(0, this.deadlineMs - performance.now());
       this.#deadlineTimer = setTimeout(() => leaving.abort(), Math.min(leftMs, 2 ** 31 - 1));
     }
     return leaving.signal;
